@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# What can be made here; `make` alone lists it.
+#
+# Kernel modules are built from a copy of the sources in build/kmod/<release>/, so that builds for several kernels
+# never mix and the tree stays clean. vm/run hands the guest what lies there.
+
+KERNEL ?= stock
+DEBUG_KERNEL := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/forebay/debug-kernel
+
+ifeq ($(KERNEL),stock)
+KREL = $(notdir $(lastword $(shell ls -vd /lib/modules/6.12*-amd64)))
+KDIR = /lib/modules/$(KREL)/build
+else ifeq ($(KERNEL),debug)
+KREL = $(shell cat $(DEBUG_KERNEL)/release)
+KDIR = $(DEBUG_KERNEL)/build
+else
+$(error KERNEL is stock or debug, not '$(KERNEL)')
+endif
+
+KMOD = build/kmod/$(KREL)
+KMOD_SOURCES = core fs include dm emu
+KMOD_FILTER = --delete --include='*/' --exclude='*.mod.c' --include='*.[ch]' --include=Kbuild --include=Makefile --exclude='*'
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
+	@echo 'Options: KERNEL=stock|debug'
+
+setup: ## install what a fresh Debian 12 lacks
+	scripts/setup
+
+modules: ## build the kernel modules into build/kmod/<release>/
+	@test -n '$(KREL)' -a -d '$(KDIR)' || { echo 'no $(KERNEL) kernel to build for: make setup, or make debug-kernel' >&2; exit 1; }
+	@mkdir -p $(KMOD)
+	rsync -a --prune-empty-dirs $(KMOD_FILTER) Kbuild $(wildcard $(KMOD_SOURCES)) $(KMOD)/
+	$(MAKE) -C $(KDIR) M=$(CURDIR)/$(KMOD) modules
+
+debug-kernel: ## build the kernel with KASAN, lockdep, kmemleak and fault injection (once; kept in ~/.cache/forebay)
+	scripts/setup --for debug-kernel
+	vm/debug-kernel
+
+clean: ## remove build/
+	rm -rf build
+
+.PHONY: help setup modules debug-kernel clean
