@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What core/ needs from its surroundings; the only file that knows whether it
+ * is built into a kernel module or into a program.
+ *
+ * The primitives below are all that ever stores to persistent memory:
+ *
+ *   pm_store64  one aligned 8-byte store, never torn; durable after
+ *               pm_flush() of it (where CPU caches are lost) and pm_fence()
+ *   pm_copy     a copy past the caches; durable after pm_fence()
+ *   pm_zero     the same with zeros
+ *   pm_flush    writes cache lines back; has no effect before pm_fence()
+ *   pm_fence    all that was copied or flushed before is durable before
+ *               anything stored after
+ *
+ * In the kernel they are inline. A program links one of two sets:
+ * core/host_pm.c over a mapping of the device (the forebay command), or
+ * tests/core/pm_sim.c, which cuts the power between any two of them.
+ */
+#ifndef FOREBAY_CORE_ENV_H
+#define FOREBAY_CORE_ENV_H
+
+#ifdef __KERNEL__
+
+#include <linux/build_bug.h>
+#include <linux/compiler.h>
+#include <linux/crc32c.h>
+#include <linux/errno.h>
+#include <linux/libnvdimm.h>
+#include <linux/minmax.h>
+#include <linux/mm.h>
+#include <linux/string.h>
+#include <linux/types.h>
+#include <asm/barrier.h>
+#include <asm/byteorder.h>
+
+static inline void pm_store64(__le64 *to, __le64 value)
+{
+	WRITE_ONCE(*to, value);
+}
+
+static inline void pm_copy(void *to, const void *from, size_t len)
+{
+	memcpy_flushcache(to, from, len);
+}
+
+static inline void pm_zero(void *to, size_t len)
+{
+	const void *zeros = page_address(ZERO_PAGE(0));
+
+	for (; len > PAGE_SIZE; to += PAGE_SIZE, len -= PAGE_SIZE)
+		memcpy_flushcache(to, zeros, PAGE_SIZE);
+	memcpy_flushcache(to, zeros, len);
+}
+
+static inline void pm_flush(void *addr, size_t len)
+{
+	arch_wb_cache_pmem(addr, len);
+}
+
+static inline void pm_fence(void)
+{
+	pmem_wmb();
+}
+
+#else /* a program */
+
+#include <assert.h>
+#include <endian.h>
+#include <errno.h>
+#include <linux/types.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+typedef __u8 u8;
+typedef __u32 u32;
+typedef __u64 u64;
+
+#define cpu_to_le32(v)	htole32(v)
+#define cpu_to_le64(v)	htole64(v)
+#define le32_to_cpu(v)	le32toh(v)
+#define le64_to_cpu(v)	le64toh(v)
+
+#define READ_ONCE(v)		__atomic_load_n(&(v), __ATOMIC_RELAXED)
+#define WRITE_ONCE(v, value)	__atomic_store_n(&(v), value, __ATOMIC_RELAXED)
+
+#define min_t(type, x, y)	({ type _x = (x), _y = (y); _x < _y ? _x : _y; })
+#define max_t(type, x, y)	({ type _x = (x), _y = (y); _x > _y ? _x : _y; })
+
+/* As the kernel's: Castagnoli polynomial, no inversion before or after. */
+static inline u32 crc32c(u32 crc, const void *address, unsigned int length)
+{
+	const u8 *byte = address;
+
+	while (length--) {
+		crc ^= *byte++;
+		for (int bit = 0; bit < 8; bit++)
+			crc = crc >> 1 ^ (crc & 1 ? 0x82f63b78 : 0);
+	}
+	return crc;
+}
+
+/* Index of the first byte that is not @c, as a pointer; NULL: none. */
+static inline void *memchr_inv(const void *start, int c, size_t bytes)
+{
+	const u8 *byte = start;
+
+	for (; bytes--; byte++)
+		if (*byte != (u8)c)
+			return (void *)byte;
+	return NULL;
+}
+
+void pm_store64(__le64 *to, __le64 value);
+void pm_copy(void *to, const void *from, size_t len);
+void pm_zero(void *to, size_t len);
+void pm_flush(void *addr, size_t len);
+void pm_fence(void);
+
+#endif
+
+/*
+ * Each switch leaves out one step that durability rests on. The tests build
+ * core/ with every one of them and must notice; nobody else sets them.
+ */
+#ifdef FOREBAY_BREAK_DATA_FENCE		/* a page is committed before its data is durable */
+#define PS_BREAK_DATA_FENCE	1
+#else
+#define PS_BREAK_DATA_FENCE	0
+#endif
+#ifdef FOREBAY_BREAK_FLUSH		/* stores stay in the CPU's caches */
+#define PS_BREAK_FLUSH		1
+#else
+#define PS_BREAK_FLUSH		0
+#endif
+#ifdef FOREBAY_BREAK_FREE_FENCE		/* a page is reused before it is durably free */
+#define PS_BREAK_FREE_FENCE	1
+#else
+#define PS_BREAK_FREE_FENCE	0
+#endif
+
+#endif

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Every byte that the page store keeps in persistent memory.
+ *
+ * This header is the specification; docs/formats.md argues why each crash
+ * state recovers. Layout of a cache device, offsets from its start:
+ *
+ *   0                  superblock, copy A          (one page)
+ *   4096               superblock, copy B          (one page)
+ *   file_table         nr_files * 64 bytes         (starts on a page)
+ *   page_table         nr_pages * 16 bytes         (starts on a page)
+ *   data               nr_pages * 4096 bytes       (starts on 2 MiB where the device allows)
+ *
+ * Rules that every record keeps:
+ *   - fields are little-endian; persistent structs end in _onmedia;
+ *   - a record comes to life, changes state and dies by ONE aligned 8-byte
+ *     store of its "commit" word, made after all that it vouches for is
+ *     durable; state 0 means "free", whatever the other bytes are;
+ *   - a page record counts only while the file record it names is live and
+ *     has the same generation: freeing a file record drops all its pages at
+ *     once.
+ */
+#ifndef FOREBAY_CORE_FORMAT_H
+#define FOREBAY_CORE_FORMAT_H
+
+#include "env.h"
+
+#define PS_MAGIC		0x0059414245524f46ULL	/* "FOREBAY\0" */
+#define PS_VERSION		1
+#define PS_PAGE_SHIFT		12
+#define PS_PAGE_SIZE		(1u << PS_PAGE_SHIFT)
+#define PS_HANDLE_MAX		32
+#define PS_UUID_SIZE		16
+#define PS_NR_SUPERS		2
+
+/*
+ * One superblock copy; both lie at the start of a page whose other bytes are
+ * zero. The valid copy with the higher @seq counts; an update writes the older
+ * copy and fences before it touches the newer. Every version keeps this struct
+ * and what its crc covers; a newer one puts more behind it.
+ */
+struct ps_super_onmedia {
+	__le64	magic;
+	__le32	version;
+	__le32	crc;			/* crc32c of the struct with crc == 0 */
+	__le64	seq;
+	__u8	cache_uuid[PS_UUID_SIZE];
+	__le64	device_size;		/* bytes that the layout covers */
+	__le64	nr_files;
+	__le64	nr_pages;
+	__le64	file_table;		/* byte offsets */
+	__le64	page_table;
+	__le64	data;
+	/* The lower directory that the pages belong to; all zero: not bound. */
+	__u8	lower_uuid[PS_UUID_SIZE];	/* of the lower file system */
+	__le32	root_type;			/* file handle of the directory */
+	__le32	root_len;
+	__u8	root_handle[PS_HANDLE_MAX];
+};
+
+/*
+ * One file that has pages here. @size is the least size of the file: the true
+ * size is the larger of it and the lower file's, so 0 asks for nothing.
+ *
+ * commit: bits 0-1   state: 0 free, 1 live, 2 unlinked (last name removed
+ *                    through Forebay, not yet known durable below)
+ *         bits 2-31  zero
+ *         bits 32-63 generation: one more at each new life, then never 0; a
+ *                    free record keeps that of its last life
+ */
+struct ps_file_onmedia {
+	__le64	commit;
+	__le64	size;
+	__le32	crc;			/* crc32c: generation, type, len, handle */
+	__u8	type;			/* fid_type of exportfs */
+	__u8	len;			/* bytes of handle */
+	__u8	pad[2];
+	__u8	handle[PS_HANDLE_MAX];
+	__u8	reserved[8];
+};
+
+/*
+ * One page of data; record i belongs to data page i.
+ *
+ * commit: bits 0-1   state: 0 free (then the whole word is 0), 1 out-of-sync,
+ *                    2 clean
+ *         bits 2-23  file record
+ *         bits 24-63 page index in the file
+ * check:  bits 0-31  generation of the file record
+ *         bits 32-63 crc32c: commit without state, generation, page number
+ */
+struct ps_page_onmedia {
+	__le64	commit;
+	__le64	check;
+};
+
+#define PS_FILE_STATE_MASK	3ULL
+#define PS_FILE_GEN_SHIFT	32
+#define PS_PAGE_STATE_MASK	3ULL
+#define PS_PAGE_FILE_SHIFT	2
+#define PS_PAGE_FILE_BITS	22
+#define PS_PAGE_INDEX_SHIFT	24
+#define PS_MAX_FILES		(1u << PS_PAGE_FILE_BITS)
+#define PS_MAX_PAGES		(1u << 31)	/* of a device: 8 TiB */
+#define PS_MAX_INDEX		(1ULL << 40)	/* file pages: 4 PiB */
+
+#endif

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Persistent memory for a program: a shared mapping of a block device or of a
+ * file. See host_pm.c.
+ */
+#ifndef FOREBAY_CORE_HOST_PM_H
+#define FOREBAY_CORE_HOST_PM_H
+
+#include <stddef.h>
+
+void pm_host_map(void *base, size_t size);
+int pm_host_error(void);
+
+#endif

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The page store: persistent pages of files, found again after a crash.
+ *
+ * This is the only code that writes a cache device's metadata. Callers keep
+ * all allocation and locking in DRAM: core functions don't sleep, don't lock
+ * and don't allocate; the caller sees to it that one record is changed by one
+ * thread at a time. Different records may be changed concurrently.
+ *
+ * How a page comes in (any number at once, one fence each step):
+ *	ps_page_write() or the caller's own non-temporal copy + ps_page_flush()
+ *	ps_page_prepare()	who it belongs to, not yet valid
+ *	ps_fence()
+ *	ps_page_commit()	now it is valid
+ *	ps_fence()		now the sync call may be acknowledged
+ * ps_pages_commit() does the last three for a batch.
+ *
+ * How it is changed in place: a clean page is first set OUT_OF_SYNC and
+ * fenced; then write, flush, fence.
+ *
+ * How it goes: ps_page_free(), ps_fence(); only then may its bytes be written
+ * again. ps_pages_free() does both for a batch. A page whose file record was
+ * freed (-ESTALE) may be written at once.
+ */
+#ifndef FOREBAY_CORE_PAGESTORE_H
+#define FOREBAY_CORE_PAGESTORE_H
+
+#include "format.h"
+
+enum ps_file_state { PS_FILE_FREE = 0, PS_FILE_LIVE = 1, PS_FILE_UNLINKED = 2 };
+enum ps_page_state { PS_PAGE_FREE = 0, PS_PAGE_OUT_OF_SYNC = 1, PS_PAGE_CLEAN = 2 };
+
+/* A lower file's identity across boots, as exportfs encodes it. */
+struct ps_handle {
+	u8	type;
+	u8	len;
+	u8	bytes[PS_HANDLE_MAX];
+};
+
+/* An open store. Filled in by ps_open(); read-only to callers. */
+struct ps {
+	u8	*base;
+	u64	size;
+	bool	flush_caches;	/* the persistence domain is the memory controller */
+	u32	nr_files;
+	u32	nr_pages;
+	struct ps_file_onmedia *files;
+	struct ps_page_onmedia *pages;
+	u8	*data;
+	struct ps_super_onmedia super;	/* the copy that counts */
+	u32	repaired;		/* bit i: copy i was bad and has been rewritten */
+};
+
+struct ps_format_options {
+	u8	cache_uuid[PS_UUID_SIZE];
+	u32	nr_files;		/* 0: chosen from the size */
+};
+
+struct ps_file_info {
+	enum ps_file_state state;
+	u32	generation;
+	u64	size;
+	struct ps_handle handle;
+};
+
+struct ps_page_info {
+	enum ps_page_state state;
+	u32	file;
+	u64	index;
+};
+
+/* Flags of ps_open(). */
+#define PS_OPEN_READ_ONLY	1	/* write nothing, don't repair a superblock copy */
+#define PS_OPEN_FLUSH_CACHES	2	/* sets ps->flush_caches */
+
+/* Least size of a device that ps_format() takes, in bytes. */
+#define PS_MIN_SIZE		(4u << 20)
+
+/* What ps_open() may say; each has a sentence in ps_strerror(). */
+enum ps_error {
+	PS_OK = 0,
+	PS_E_TOO_SMALL,		/* device is below PS_MIN_SIZE */
+	PS_E_NOT_FORMATTED,	/* both copies are blank (all zero) */
+	PS_E_FOREIGN,		/* a superblock page holds something that is not ours */
+	PS_E_CORRUPT,		/* ours, but no copy is whole; also: a format was cut short */
+	PS_E_VERSION,		/* made by a newer Forebay */
+	PS_E_GEOMETRY,		/* layout reaches beyond the device or overlaps */
+};
+
+enum ps_error ps_format(void *base, u64 size, const struct ps_format_options *opt);
+enum ps_error ps_open(struct ps *ps, void *base, u64 size, u32 flags);
+const char *ps_strerror(enum ps_error err);
+
+/* One copy as it is on the device; false: not whole. For core/ itself. */
+bool ps_super_read(void *base, u32 copy, struct ps_super_onmedia *s);
+
+/* Binding to a lower directory; ps_bind() is durable when it returns. */
+bool ps_is_bound(const struct ps *ps);
+bool ps_bound_to(const struct ps *ps, const u8 lower_uuid[PS_UUID_SIZE],
+		 const struct ps_handle *root);
+void ps_bind(struct ps *ps, const u8 lower_uuid[PS_UUID_SIZE], const struct ps_handle *root);
+void ps_unbind(struct ps *ps);
+
+/* File records. All but set_size are durable when they return. */
+void ps_file_create(struct ps *ps, u32 file, const struct ps_handle *handle, u64 size);
+/* LIVE <-> UNLINKED */
+void ps_file_set_state(struct ps *ps, u32 file, enum ps_file_state state);
+void ps_file_free(struct ps *ps, u32 file);
+void ps_file_set_size(struct ps *ps, u32 file, u64 size);	/* durable after ps_fence() */
+/* 0; -EUCLEAN: damaged */
+int ps_file_read(const struct ps *ps, u32 file, struct ps_file_info *info);
+
+/* Page records. Stores are flushed; durable, and ordered, after ps_fence(). */
+void *ps_page_addr(const struct ps *ps, u32 page);
+void ps_page_write(struct ps *ps, u32 page, u32 offset, const void *src, u32 len);
+void ps_page_zero(struct ps *ps, u32 page, u32 offset, u32 len);
+void ps_page_flush(struct ps *ps, u32 page, u32 offset, u32 len);
+void ps_page_prepare(struct ps *ps, u32 page, u32 file, u64 index);
+void ps_page_commit(struct ps *ps, u32 page, u32 file, u64 index, enum ps_page_state state);
+/* OUT_OF_SYNC <-> CLEAN */
+void ps_page_set_state(struct ps *ps, u32 page, enum ps_page_state state);
+void ps_page_free(struct ps *ps, u32 page);
+/* 0; -ESTALE: as good as free; -EUCLEAN: damaged */
+int ps_page_read(const struct ps *ps, u32 page, struct ps_page_info *info);
+void ps_fence(struct ps *ps);
+
+/* Batches; durable when they return. Whoever moves pages calls exactly these. */
+struct ps_move {
+	u64 index;		/* page of the file */
+	u32 file;
+	u32 page;		/* its data is written and flushed, its record prepared */
+};
+
+void ps_pages_commit(struct ps *ps, const struct ps_move *moves, u32 n, enum ps_page_state state);
+void ps_pages_free(struct ps *ps, const u32 *pages, u32 n);
+
+/*
+ * Check: calls @report for every inconsistency; returns how many there were.
+ * @scratch has room for ps->nr_pages numbers (never fewer than nr_files).
+ */
+typedef void (*ps_report_fn)(void *arg, const char *what, u64 number, const char *why);
+u64 ps_check(const struct ps *ps, u32 *scratch, ps_report_fn report, void *arg);
+
+#endif

@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The superblock: formatting a device, opening a store, binding it to a lower
+ * directory.
+ *
+ * Invariants:
+ *   - while a store exists, at least one copy of its superblock is valid: an
+ *     update fences one copy before it touches the other;
+ *   - no copy is valid while the tables are not: ps_format() breaks both
+ *     copies, then zeroes the tables, then writes the new copies, with a fence
+ *     after each;
+ *   - nothing on the device is believed before its checksum and its geometry
+ *     have been verified.
+ *
+ * pagestore.c has the records behind the superblock.
+ */
+#include "pagestore.h"
+
+static_assert(sizeof(struct ps_super_onmedia) == 144);
+
+#define SUPERS_SIZE	(PS_NR_SUPERS * PS_PAGE_SIZE)
+#define HUGE_ALIGN	(2u << 20)
+#define HUGE_MIN_SIZE	(64u << 20)	/* below this, aligning the data wastes too much */
+#define MIN_FILES	1024u
+#define PAGES_PER_FILE	16
+
+/* What one superblock page holds. */
+enum copy_state { COPY_BLANK, COPY_FOREIGN, COPY_BAD, COPY_VALID };
+
+static void *copy_addr(void *base, u32 copy)
+{
+	return (u8 *)base + copy * PS_PAGE_SIZE;
+}
+
+static u32 super_crc(const struct ps_super_onmedia *super)
+{
+	struct ps_super_onmedia s = *super;
+
+	s.crc = 0;
+	return ~crc32c(~0u, &s, sizeof(s));
+}
+
+/**
+ * ps_super_read - read and verify one superblock copy
+ * @base: start of the device's memory
+ * @copy: 0 or 1
+ * @s: what is there, valid or not
+ *
+ * Context: Any.
+ * Return: true if the copy is whole; its version and geometry may still be
+ * unacceptable.
+ */
+bool ps_super_read(void *base, u32 copy, struct ps_super_onmedia *s)
+{
+	memcpy(s, copy_addr(base, copy), sizeof(*s));
+	return le64_to_cpu(s->magic) == PS_MAGIC && le32_to_cpu(s->crc) == super_crc(s) &&
+	       le32_to_cpu(s->root_type) <= 0xff && le32_to_cpu(s->root_len) <= PS_HANDLE_MAX;
+}
+
+/*
+ * The rest of a superblock's page is zero. If it is not and there is no magic
+ * either, somebody else uses the device, even where our other copy survives:
+ * mkswap and mkfs.vfat, for example, leave copy B as it is.
+ */
+static enum copy_state copy_judge(void *base, u32 copy, struct ps_super_onmedia *s)
+{
+	const u8 *at = copy_addr(base, copy);
+
+	if (ps_super_read(base, copy, s))
+		return COPY_VALID;
+	if (le64_to_cpu(s->magic) == PS_MAGIC)
+		return COPY_BAD;
+	if (memchr_inv(at + sizeof(*s), 0, PS_PAGE_SIZE - sizeof(*s)))
+		return COPY_FOREIGN;
+	return memchr_inv(s, 0, sizeof(*s)) ? COPY_BAD : COPY_BLANK;
+}
+
+static void super_write(void *base, u32 copy, const struct ps_super_onmedia *s)
+{
+	pm_copy(copy_addr(base, copy), s, sizeof(*s));
+	pm_fence();
+}
+
+/* @nr records of @size bytes at @start fit below @end, without overflow. */
+static bool fits(u64 start, u64 nr, u32 size, u64 end)
+{
+	return start % PS_PAGE_SIZE == 0 && start <= end && nr <= (end - start) / size;
+}
+
+static bool geometry_valid(const struct ps_super_onmedia *s, u64 size)
+{
+	u64 nr_files = le64_to_cpu(s->nr_files);
+	u64 nr_pages = le64_to_cpu(s->nr_pages);
+	u64 file_table = le64_to_cpu(s->file_table);
+	u64 page_table = le64_to_cpu(s->page_table);
+	u64 data = le64_to_cpu(s->data);
+	u64 end = le64_to_cpu(s->device_size);
+
+	return end <= size && nr_files && nr_files <= PS_MAX_FILES &&
+	       nr_pages >= nr_files && nr_pages <= PS_MAX_PAGES && file_table >= SUPERS_SIZE &&
+	       fits(file_table, nr_files, sizeof(struct ps_file_onmedia), page_table) &&
+	       fits(page_table, nr_pages, sizeof(struct ps_page_onmedia), data) &&
+	       fits(data, nr_pages, PS_PAGE_SIZE, end);
+}
+
+static u64 round_up_to(u64 value, u64 align)
+{
+	return (value + align - 1) & ~(align - 1);
+}
+
+/* Lays out a device of @size bytes; the result may still be no valid geometry. */
+static void geometry_choose(struct ps_super_onmedia *s, u64 size, u64 nr_files)
+{
+	u32 align = size >= HUGE_MIN_SIZE ? HUGE_ALIGN : PS_PAGE_SIZE;
+	u64 nr_pages, page_table, data;
+
+	if (!nr_files) {
+		nr_files = max_t(u64, size / PS_PAGE_SIZE / PAGES_PER_FILE, MIN_FILES);
+		nr_files = min_t(u64, nr_files, PS_MAX_FILES);
+		nr_files = min_t(u64, nr_files, size / PS_PAGE_SIZE / 2);
+	}
+	page_table = round_up_to(SUPERS_SIZE + nr_files * sizeof(struct ps_file_onmedia),
+				 PS_PAGE_SIZE);
+	if (page_table > size)
+		return;
+	nr_pages = (size - page_table) / (PS_PAGE_SIZE + sizeof(struct ps_page_onmedia));
+	nr_pages = min_t(u64, nr_pages, PS_MAX_PAGES);
+	data = round_up_to(page_table + nr_pages * sizeof(struct ps_page_onmedia), align);
+	if (data > size)
+		return;
+	/* The table keeps room for the few pages that alignment takes. */
+	nr_pages = min_t(u64, nr_pages, (size - data) / PS_PAGE_SIZE);
+
+	s->device_size = cpu_to_le64(size);
+	s->nr_files = cpu_to_le64(nr_files);
+	s->nr_pages = cpu_to_le64(nr_pages);
+	s->file_table = cpu_to_le64(SUPERS_SIZE);
+	s->page_table = cpu_to_le64(page_table);
+	s->data = cpu_to_le64(data);
+}
+
+/*
+ * Leaves both copies with our magic and a wrong checksum: a format that is cut
+ * short from here on shows as PS_E_CORRUPT, never as a store, and never as
+ * somebody else's device.
+ */
+static void supers_break(void *base)
+{
+	struct ps_super_onmedia broken = { .magic = cpu_to_le64(PS_MAGIC) };
+	u32 copy;
+
+	for (copy = 0; copy < PS_NR_SUPERS; copy++) {
+		u8 *at = copy_addr(base, copy);
+
+		pm_copy(at, &broken, sizeof(broken));
+		pm_zero(at + sizeof(broken), PS_PAGE_SIZE - sizeof(broken));
+	}
+	pm_fence();
+}
+
+/**
+ * ps_format - make an empty store; whatever was on the device is lost
+ * @base: start of the device's memory, aligned to a page
+ * @size: bytes
+ * @opt: identity, and number of file records if the caller cares
+ *
+ * Durable on return. Takes time in proportion to the tables, not to the data.
+ *
+ * Context: Any.
+ * Return: PS_OK; PS_E_TOO_SMALL; PS_E_GEOMETRY: so many file records don't fit.
+ * After an error nothing has been written.
+ */
+enum ps_error ps_format(void *base, u64 size, const struct ps_format_options *opt)
+{
+	struct ps_super_onmedia s = {
+		.magic = cpu_to_le64(PS_MAGIC),
+		.version = cpu_to_le32(PS_VERSION),
+		.seq = cpu_to_le64(1),
+	};
+	u32 copy;
+
+	if (size < PS_MIN_SIZE)
+		return PS_E_TOO_SMALL;
+	geometry_choose(&s, size, opt->nr_files);
+	if (!geometry_valid(&s, size))
+		return PS_E_GEOMETRY;
+	memcpy(s.cache_uuid, opt->cache_uuid, PS_UUID_SIZE);
+	s.crc = cpu_to_le32(super_crc(&s));
+
+	supers_break(base);
+	pm_zero((u8 *)base + SUPERS_SIZE, le64_to_cpu(s.data) - SUPERS_SIZE);
+	pm_fence();
+	for (copy = 0; copy < PS_NR_SUPERS; copy++)
+		super_write(base, copy, &s);
+	return PS_OK;
+}
+
+/* Which copy counts: *@best; only if PS_OK. */
+static enum ps_error supers_judge(const struct ps_super_onmedia *s, const enum copy_state *state,
+				  u32 *best)
+{
+	if (state[0] == COPY_FOREIGN || state[1] == COPY_FOREIGN)
+		return PS_E_FOREIGN;
+	if (state[0] == COPY_BLANK && state[1] == COPY_BLANK)
+		return PS_E_NOT_FORMATTED;
+	if (state[0] != COPY_VALID && state[1] != COPY_VALID)
+		return PS_E_CORRUPT;
+	if (state[0] == COPY_VALID && state[1] == COPY_VALID)
+		*best = le64_to_cpu(s[1].seq) > le64_to_cpu(s[0].seq);
+	else
+		*best = state[1] == COPY_VALID;
+	return le32_to_cpu(s[*best].version) == PS_VERSION ? PS_OK : PS_E_VERSION;
+}
+
+/**
+ * ps_open - find the store on a device
+ * @ps: filled in if PS_OK is returned
+ * @base: start of the device's memory, aligned to a page
+ * @size: bytes; may be more than the store was made for
+ * @flags: PS_OPEN_*
+ *
+ * Rewrites a superblock copy that is damaged, unless PS_OPEN_READ_ONLY.
+ *
+ * Context: Any. Reads two pages, not the tables.
+ * Return: PS_OK, or why there is no store to open.
+ */
+enum ps_error ps_open(struct ps *ps, void *base, u64 size, u32 flags)
+{
+	struct ps_super_onmedia s[PS_NR_SUPERS];
+	enum copy_state state[PS_NR_SUPERS];
+	enum ps_error err;
+	u32 best, copy;
+
+	if (size < PS_MIN_SIZE)
+		return PS_E_TOO_SMALL;
+	for (copy = 0; copy < PS_NR_SUPERS; copy++)
+		state[copy] = copy_judge(base, copy, &s[copy]);
+	err = supers_judge(s, state, &best);
+	if (err)
+		return err;
+	if (!geometry_valid(&s[best], size))
+		return PS_E_GEOMETRY;
+
+	*ps = (struct ps){
+		.base = base,
+		.size = size,
+		.flush_caches = flags & PS_OPEN_FLUSH_CACHES,
+		.nr_files = le64_to_cpu(s[best].nr_files),
+		.nr_pages = le64_to_cpu(s[best].nr_pages),
+		.files = (void *)((u8 *)base + le64_to_cpu(s[best].file_table)),
+		.pages = (void *)((u8 *)base + le64_to_cpu(s[best].page_table)),
+		.data = (u8 *)base + le64_to_cpu(s[best].data),
+		.super = s[best],
+	};
+	for (copy = 0; copy < PS_NR_SUPERS; copy++) {
+		if (state[copy] == COPY_VALID || flags & PS_OPEN_READ_ONLY)
+			continue;
+		super_write(base, copy, &ps->super);
+		ps->repaired |= 1u << copy;
+	}
+	return PS_OK;
+}
+
+/**
+ * ps_strerror - say what ps_open() or ps_format() found, to an administrator
+ * @err: what it returned
+ *
+ * Return: a sentence without the full stop; never NULL.
+ */
+const char *ps_strerror(enum ps_error err)
+{
+	switch (err) {
+	case PS_OK:
+		return "no error";
+	case PS_E_TOO_SMALL:
+		return "the device is too small: a cache needs at least 4 MiB";
+	case PS_E_NOT_FORMATTED:
+		return "the device is not formatted: run 'forebay format' first";
+	case PS_E_FOREIGN:
+		return "the device holds something that is not a Forebay cache";
+	case PS_E_CORRUPT:
+		return "both superblocks are damaged, or formatting was cut short";
+	case PS_E_VERSION:
+		return "the cache was made by a newer version of Forebay";
+	case PS_E_GEOMETRY:
+		return "the cache's layout does not fit the device";
+	}
+	return "unknown error";
+}
+
+/**
+ * ps_is_bound - does the store belong to a lower directory?
+ * @ps: store
+ *
+ * Context: Any.
+ * Return: true if ps_bind() was called after ps_format() and ps_unbind().
+ */
+bool ps_is_bound(const struct ps *ps)
+{
+	return ps->super.root_len || memchr_inv(ps->super.lower_uuid, 0, PS_UUID_SIZE);
+}
+
+/**
+ * ps_bound_to - does the store belong to this lower directory?
+ * @ps: store
+ * @lower_uuid: of the lower file system
+ * @root: handle of the directory
+ *
+ * Context: Any.
+ * Return: true if it is bound, and to this one.
+ */
+bool ps_bound_to(const struct ps *ps, const u8 lower_uuid[PS_UUID_SIZE],
+		 const struct ps_handle *root)
+{
+	const struct ps_super_onmedia *s = &ps->super;
+
+	return ps_is_bound(ps) && !memcmp(s->lower_uuid, lower_uuid, PS_UUID_SIZE) &&
+	       le32_to_cpu(s->root_type) == root->type && le32_to_cpu(s->root_len) == root->len &&
+	       !memcmp(s->root_handle, root->bytes, root->len);
+}
+
+/* Makes @s the newest superblock, older copy first. */
+static void super_update(struct ps *ps, struct ps_super_onmedia *s)
+{
+	const struct ps_super_onmedia *a = copy_addr(ps->base, 0);
+	const struct ps_super_onmedia *b = copy_addr(ps->base, 1);
+	u32 older = le64_to_cpu(b->seq) < le64_to_cpu(a->seq);
+
+	s->seq = cpu_to_le64(le64_to_cpu(ps->super.seq) + 1);
+	s->crc = cpu_to_le32(super_crc(s));
+	super_write(ps->base, older, s);
+	super_write(ps->base, !older, s);
+	ps->super = *s;
+}
+
+/**
+ * ps_bind - say which lower directory the store belongs to
+ * @ps: store, not opened read-only
+ * @lower_uuid: of the lower file system
+ * @root: handle of the directory; @root->len is at most PS_HANDLE_MAX
+ *
+ * Durable on return.
+ *
+ * Context: Any; the caller keeps others off the superblock.
+ */
+void ps_bind(struct ps *ps, const u8 lower_uuid[PS_UUID_SIZE], const struct ps_handle *root)
+{
+	struct ps_super_onmedia s = ps->super;
+
+	memcpy(s.lower_uuid, lower_uuid, PS_UUID_SIZE);
+	s.root_type = cpu_to_le32(root->type);
+	s.root_len = cpu_to_le32(root->len);
+	memset(s.root_handle, 0, sizeof(s.root_handle));
+	memcpy(s.root_handle, root->bytes, root->len);
+	super_update(ps, &s);
+}
+
+/**
+ * ps_unbind - let the store belong to no lower directory
+ * @ps: store, not opened read-only
+ *
+ * Durable on return. The records stay; the caller has freed them before.
+ *
+ * Context: Any; the caller keeps others off the superblock.
+ */
+void ps_unbind(struct ps *ps)
+{
+	struct ps_super_onmedia s = ps->super;
+
+	memset(s.lower_uuid, 0, sizeof(s.lower_uuid));
+	s.root_type = 0;
+	s.root_len = 0;
+	memset(s.root_handle, 0, sizeof(s.root_handle));
+	super_update(ps, &s);
+}
