@@ -71,7 +71,7 @@ def arguments(settings, kernel, initrd, images, sockets, console):
             argv += ["-drive", f"if=none,id={name},format=raw,cache=writeback,aio=threads,discard=unmap,"
                                f"file={_quote(image)}",
                      "-device", f"nvme,drive={name},serial=forebay-{name}"]
-    return argv
+    return argv + settings.qemu
 
 
 def is_debug(settings):

@@ -39,6 +39,7 @@ class Settings:
     timeout: float | None = None     # seconds until the machine is ended with status 124
     keep: Path | None = None         # device images live here and survive
     append: str = ""                 # more kernel arguments
+    qemu: list = field(default_factory=list)        # more arguments for QEMU: other devices
     expect_report: bool = False      # a kernel report does not make the run fail
     cwd: Path = field(default_factory=Path.cwd)
     environment: dict = field(default_factory=dict)
