@@ -26,7 +26,8 @@ WANTED = re.compile(r"""kernel/(
     drivers/(md|nvme|nvdimm|dax|block|acpi/nfit|char/hw_random)/ )""", re.VERBOSE)
 
 # Loaded before the command runs, in this order, each after what it depends on.
-AT_BOOT = ["9pnet_virtio", "9p", "overlay", "nfit", "nd_pmem", "nd_btt", "dax_pmem", "nvme", "configfs"]
+AT_BOOT = ["overlay", "nfit", "nd_pmem", "nd_btt", "dax_pmem", "nvme", "configfs"]
+AT_BOOT_FOR = {"virtiofs": ["virtiofs"], "9p": ["9pnet_virtio", "9p"]}
 
 
 @dataclass
@@ -35,14 +36,14 @@ class Kernel:
     image: Path             # what QEMU boots
     modules: Path           # unpacked: <modules>/kernel/..., modules.dep and so on
 
-    def boot_modules(self):
+    def boot_modules(self, share_kind):
         """Files to load at boot, in order."""
         depends = {}
         for line in (self.modules / "modules.dep").read_text().splitlines():
             path, _, rest = line.partition(":")
             depends[module_name(path)] = [path, *rest.split()]
         ordered = []
-        for name in AT_BOOT:
+        for name in AT_BOOT_FOR[share_kind] + AT_BOOT:
             for path in reversed(depends.get(name, [])):        # absent: built in
                 if path not in ordered:
                     ordered.append(path)

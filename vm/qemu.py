@@ -4,10 +4,10 @@
 import os
 
 from . import accel
-from .settings import CHECKOUT, GIB, MIB
+from .settings import MIB
+from .shares import quote
 
 LABEL = 128 << 10               # at the end of the NVDIMM's image: where the namespace's mode is remembered
-PORTS = ("out", "err", "control")
 
 KERNEL_ARGUMENTS = [
     "console=ttyS0", "loglevel=7", "printk.time=1", "panic=-1", "oops=panic", "mitigations=off",
@@ -24,10 +24,13 @@ def make_images(settings, folder):
     if settings.pmem:
         images["pmem"] = folder / "pmem.img"
         _make(images["pmem"], pmem_bytes(settings))
-    for number in range(settings.nvme_count if settings.nvme else 0):
+    for number in range(settings.nvme_devices()):
         name = "nvme.img" if number == 0 else f"nvme{number}.img"
         images[f"nvme{number}"] = folder / name
         _make(images[f"nvme{number}"], settings.nvme)
+    if settings.virtio_pmem:
+        images["virtio-pmem"] = folder / "virtio-pmem.img"
+        _make(images["virtio-pmem"], settings.virtio_pmem)
     return images
 
 
@@ -43,47 +46,37 @@ def _make(path, size):
         os.truncate(file.fileno(), size)
 
 
-def arguments(settings, kernel, initrd, images, sockets, console):
+def arguments(settings, kernel, initrd, images, shares, ports, console):
     memory = f"{settings.mem // MIB}M"
     machine = "q35,nvdimm=off"
     if settings.pmem:
         machine = f"q35,nvdimm=on,nvdimm-persistence={settings.persistence}"
-        memory += f",slots=2,maxmem={(settings.mem + settings.pmem) // MIB + 4096}M"
-    append = KERNEL_ARGUMENTS + ["sysctl.kernel.hung_task_timeout_secs=%d" % (180 if is_debug(settings) else 90)]
+    if settings.pmem or settings.virtio_pmem:
+        memory += f",slots=4,maxmem={(settings.mem + settings.pmem + settings.virtio_pmem) // MIB + 4096}M"
+    append = KERNEL_ARGUMENTS + ["sysctl.kernel.hung_task_timeout_secs=%d" % (180 if settings.is_debug() else 90)]
     if settings.append:
         append.append(settings.append)
     argv = ["qemu-system-x86_64", *accel.arguments(), "-M", machine, "-m", memory, "-smp", str(settings.smp),
             "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-net", "none",
             "-kernel", str(kernel.image), "-initrd", str(initrd), "-append", " ".join(append),
-            "-chardev", f"file,id=console,path={_quote(console)}", "-serial", "chardev:console",
-            "-device", "virtio-serial-pci,max_ports=4"]
-    for name in PORTS:
-        argv += ["-chardev", f"socket,id={name},path={_quote(sockets / name)}",
+            "-chardev", f"file,id=console,path={quote(console)}", "-serial", "chardev:console",
+            "-device", "virtio-serial-pci,max_ports=8"]
+    for name, path in ports.paths.items():
+        argv += ["-chardev", f"socket,id={name},path={quote(path)}",
                  "-device", f"virtserialport,chardev={name},name={name}"]
-    argv += _share("host", "/", readonly=True) + _share("checkout", CHECKOUT, readonly=False)
+    argv += shares.qemu_arguments(settings.mem)
     if settings.pmem:
-        argv += ["-object", f"memory-backend-file,id=pmem,mem-path={_quote(images['pmem'])},"
+        argv += ["-object", f"memory-backend-file,id=pmem,mem-path={quote(images['pmem'])},"
                             f"size={pmem_bytes(settings)},share=on",
                  "-device", f"nvdimm,id=nvdimm0,memdev=pmem,label-size={LABEL}"]
+    if settings.virtio_pmem:
+        argv += ["-object", f"memory-backend-file,id=virtio-pmem,mem-path={quote(images['virtio-pmem'])},"
+                            f"size={settings.virtio_pmem},share=on",
+                 "-device", "virtio-pmem-pci,memdev=virtio-pmem"]
     for name, image in images.items():
         if name.startswith("nvme"):
             # writeback: a flush by the guest is an fdatasync of the image, with what that costs.
             argv += ["-drive", f"if=none,id={name},format=raw,cache=writeback,aio=threads,discard=unmap,"
-                               f"file={_quote(image)}",
+                               f"file={quote(image)}",
                      "-device", f"nvme,drive={name},serial=forebay-{name}"]
     return argv + settings.qemu
-
-
-def is_debug(settings):
-    return settings.kernel == "debug"
-
-
-def _share(tag, path, readonly):
-    model = "passthrough" if os.geteuid() == 0 else "none"
-    return ["-fsdev", f"local,id={tag},path={_quote(path)},security_model={model},multidevs=remap"
-                      + (",readonly=on" if readonly else ""),
-            "-device", f"virtio-9p-pci,fsdev={tag},mount_tag={tag}"]
-
-
-def _quote(path):
-    return str(path).replace(",", ",,")

@@ -31,6 +31,7 @@ class Settings:
     pmem: int = GIB                  # bytes; 0: the machine has no NVDIMM
     nvme: int = 8 * GIB              # bytes of each NVMe device
     nvme_count: int = 1
+    virtio_pmem: int = 0             # bytes of a PMem device that is not synchronous; none if 0
     mem: int = 4 * GIB
     smp: int = 2
     persistence: str = "mem-ctrl"    # or "cpu": which stores survive a power cut
@@ -43,3 +44,9 @@ class Settings:
     expect_report: bool = False      # a kernel report does not make the run fail
     cwd: Path = field(default_factory=Path.cwd)
     environment: dict = field(default_factory=dict)
+
+    def nvme_devices(self):
+        return self.nvme_count if self.nvme else 0
+
+    def is_debug(self):
+        return self.kernel == "debug"

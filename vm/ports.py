@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The streams between guest and host: virtio-serial ports, each a Unix socket on which QEMU calls us.
+
+`out` and `err` are the command's, byte for byte. `control` carries lines: "ready", "exit STATUS", "done". `leaks` has
+what kmemleak found, on a kernel that has it.
+"""
+
+import os
+import selectors
+import socket
+import time
+
+NAMES = ("out", "err", "control", "leaks")
+
+
+class Ports:
+    def __init__(self, folder):
+        self.paths = {name: folder / name for name in NAMES}
+        self._listeners = {}
+
+    def open(self):
+        for name, path in self.paths.items():
+            listener = socket.socket(socket.AF_UNIX)
+            listener.bind(str(path))
+            listener.listen(1)
+            self._listeners[name] = listener
+
+    def close(self):
+        for listener in self._listeners.values():
+            listener.close()
+
+    def carry(self, process, deadline, receive, late):
+        """Hands what comes to receive(name, bytes), as 'qemu' what QEMU itself has to say on standard error.
+        Returns when QEMU is gone and all is handed over. At the deadline calls late(), once, and goes on."""
+        with selectors.DefaultSelector() as selector:
+            for name, listener in self._listeners.items():
+                selector.register(listener, selectors.EVENT_READ, name)
+            selector.register(process.stderr, selectors.EVENT_READ, "qemu")
+            while selector.get_map():
+                left = None if deadline is None else max(0, deadline - time.monotonic())
+                ready = selector.select(left)
+                if not ready:
+                    late()
+                    deadline = None
+                for key, _ in ready:
+                    if key.fileobj is self._listeners.get(key.data):
+                        selector.unregister(key.fileobj)
+                        selector.register(key.fileobj.accept()[0], selectors.EVENT_READ, key.data)
+                        continue
+                    data = os.read(key.fd, 1 << 16)
+                    if data:
+                        receive(key.data, data)
+                        continue
+                    selector.unregister(key.fileobj)
+                    key.fileobj.close()
+                    if key.data == "qemu":      # it is gone: a port it has not called on, it never will
+                        for listener in self._listeners.values():
+                            if listener in selector.get_map():
+                                selector.unregister(listener)
+        process.wait()

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What vm/run promises, tried out: /usr/bin/python3 -m pytest vm/tests. Each test boots a machine or two."""
+
+import hashlib
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(CHECKOUT))
+
+from vm import console                          # noqa: E402
+from vm.machine import Machine                  # noqa: E402
+from vm.settings import Settings, parse_size    # noqa: E402
+
+
+def run(*arguments, **options):
+    return subprocess.run([CHECKOUT / "vm/run", "--timeout", "120", *arguments], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, **options)
+
+
+def test_status_is_the_commands():
+    assert run("--", "sh", "-c", "exit 37").returncode == 37
+
+
+def test_output_is_the_commands_alone_byte_for_byte():
+    script = "import sys; sys.stdout.buffer.write(bytes(range(256)) * 4096); sys.stderr.write('aside')"
+    done = run("--", "python3", "-c", script)
+    assert hashlib.md5(done.stdout).digest() == hashlib.md5(bytes(range(256)) * 4096).digest()
+    assert done.stderr == b"aside"
+
+
+def test_output_streams():
+    arrived = []
+    with Machine(Settings(timeout=60), ["for i in 1 2 3; do echo $i; sleep 1; done"]) as machine:
+        for line in machine.lines():
+            arrived.append((line, time.monotonic()))
+    assert [line for line, _ in arrived] == ["1", "2", "3"]
+    assert arrived[2][1] - arrived[0][1] > 1.5
+
+
+def test_what_is_left_running_ends_and_what_is_left_mounted_is_told():
+    done = run("--", "mkfs.ext4 -q /dev/nvme0n1; mount /dev/nvme0n1 /mnt; sleep 1000 & echo started")
+    assert done.returncode == 0 and done.stdout == b"started\n"
+    assert b"/mnt (ext4 on /dev/nvme0n1) was left mounted" in done.stderr
+
+
+def test_command_without_reader_ends():
+    process = subprocess.Popen([CHECKOUT / "vm/run", "--timeout", "60", "--", "yes"], stdout=subprocess.PIPE)
+    process.stdout.read(10)
+    process.stdout.close()
+    assert process.wait(timeout=30) != 124
+
+
+def test_the_checkout_is_writable_and_the_hosts_root_is_not():
+    mark = CHECKOUT / "build/vm/mark"
+    mark.unlink(missing_ok=True)
+    assert run("--", f"echo seen >{mark}; echo no >/etc/forebay-vm-mark; cat /etc/forebay-vm-mark").stdout == b"no\n"
+    assert mark.read_text() == "seen\n"
+    assert not Path("/etc/forebay-vm-mark").exists()
+
+
+@pytest.mark.parametrize("share", ["virtiofs", "9p"])
+def test_both_ways_to_share_folders(share):
+    done = run("--", "python3 -c 'import json; print(json.dumps(1))'; ls vm; mkdir -p /run/host; "
+               f"mount -t {share} -o rw host /run/host 2>/dev/null; echo no >/run/host/etc/forebay-vm-mark",
+               env={**os.environ, "FOREBAY_VM_SHARE": share})
+    assert done.stdout.startswith(b"1\n") and b"machine.py" in done.stdout
+    assert not Path("/etc/forebay-vm-mark").exists()
+
+
+@pytest.mark.parametrize("said, status", [
+    ("BUG: KASAN: slab-use-after-free in forebay_fsync+0x1/0x2", 99), ("WARNING: CPU: 0 PID: 7 at fs/x.c:1", 99),
+    ("forebay: cache_pages (Tainted): Objects remaining on __kmem_cache_shutdown()", 99), ("forebay: mounted", 5)])
+def test_what_the_kernel_reports_outweighs_the_commands_status(said, status):
+    done = run("--", f"echo '{said}' >/dev/kmsg; exit 5")
+    assert done.returncode == status
+    assert (said.encode() in done.stderr) == (status == 99)
+
+
+def test_panic_ends_the_run():
+    begin = time.monotonic()
+    done = run("--", "echo c >/proc/sysrq-trigger; sleep 100")
+    assert done.returncode == 99 and b"sysrq triggered crash" in done.stderr
+    assert time.monotonic() - begin < 30
+
+
+def test_expected_report_leaves_the_status():
+    assert run("--expect-report", "--", "echo 'WARNING: here' >/dev/kmsg; exit 5").returncode == 5
+
+
+def test_timeout():
+    assert run("--timeout", "8", "--", "sleep 1000").returncode == 124
+
+
+def test_machine_that_reboots_under_the_command():
+    assert run("--", "echo b >/proc/sysrq-trigger; sleep 100").returncode == 98
+
+
+MOUNT = "mkdir -p /run/p /run/n; mount -o dax /dev/pmem0 /run/p; mount /dev/nvme0n1 /run/n; "
+
+
+@pytest.mark.parametrize("persistence", ["mem-ctrl", "cpu"])
+def test_devices_survive_a_cut(tmp_path, persistence):
+    settings = Settings(keep=tmp_path, timeout=120, persistence=persistence)
+    loop = "i=0; while :; do i=$((i+1)); for d in p n; do echo $i >/run/$d/a; sync /run/$d/a; done; echo $i; done"
+    with Machine(settings, ["mkfs.ext4 -q -b 4096 /dev/pmem0; mkfs.ext4 -q /dev/nvme0n1; " + MOUNT + loop]) as machine:
+        for line in machine.lines():
+            acknowledged = int(line)
+            if acknowledged == 10:
+                machine.cut()
+    assert machine.wait().was_cut
+    look = MOUNT + ("cat /run/p/a /run/n/a; ndctl list | grep fsdax; cat /sys/block/pmem0/dax/write_cache "
+                    "/sys/bus/nd/devices/region0/persistence_domain; umount /run/p /run/n")
+    with Machine(settings, [look]) as machine:
+        on_pmem, on_nvme, mode, write_cache, domain = machine.lines()
+    assert int(on_pmem) >= acknowledged and int(on_nvme) >= acknowledged
+    assert "fsdax" in mode
+    assert (write_cache, domain) == {"mem-ctrl": ("1", "memory_controller"), "cpu": ("0", "cpu_cache")}[persistence]
+
+
+def test_devices_as_asked():
+    done = run("--pmem", "256M", "--raw-pmem", "--nvme-count", "2", "--nvme", "64M", "--virtio-pmem", "128M", "--smp", "1",
+               "--", "modprobe virtio_pmem; sleep 1; cat /sys/bus/nd/devices/namespace0.0/mode; nproc; lsblk -bno NAME,SIZE")
+    lines = done.stdout.decode().split("\n")
+    assert lines[:2] == ["raw", "1"]
+    sizes = dict(line.split() for line in lines[2:] if line)
+    assert sizes == {"pmem0": str(256 << 20), "pmem1": str(128 << 20), "nvme0n1": str(64 << 20), "nvme1n1": str(64 << 20)}
+
+
+def test_no_pmem():
+    assert run("--no-pmem", "--", "! [ -e /dev/pmem0 ]").returncode == 0
+
+
+def test_what_programs_need():
+    done = run("--", """set -e
+        dmsetup create pair --table '0 2048 linear /dev/nvme0n1 0'; [ -b /dev/mapper/pair ]; dmsetup remove pair
+        unshare -Ur true
+        ping=$(redis-server --daemonize yes >/dev/null; sleep 1; redis-cli ping); [ "$ping" = PONG ]
+        mkfs.xfs -q /dev/nvme0n1; mount /dev/nvme0n1 /mnt; umount /mnt""")
+    assert done.returncode == 0, done.stderr.decode()
+
+
+def test_signal_ends_everything():
+    process = subprocess.Popen([CHECKOUT / "vm/run", "--", "echo up; sleep 1000"], stdout=subprocess.PIPE)
+    process.stdout.readline()
+    process.terminate()
+    assert process.wait(timeout=10) == 143
+
+
+def test_sizes():
+    assert [parse_size(text) for text in ("17", "4K", "512M", "1G", "1GiB")] == [17, 4096, 512 << 20, 1 << 30, 1 << 30]
+    with pytest.raises(ValueError):
+        parse_size("much")
+
+
+def test_leaks_are_ours_or_nobodys():
+    ours = "unreferenced object 0x1 (size 8):\n  comm \"mount\"\n    [<1>] forebay_mount+0x1/0x2 [forebay]\n"
+    other = "unreferenced object 0x2 (size 8):\n  comm \"swapper\"\n    [<1>] acpi_init+0x1/0x2\n"
+    assert console.our_leaks(other + ours + other) == ours.splitlines()
+    assert console.our_leaks(other) == []
