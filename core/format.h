@@ -60,7 +60,9 @@ struct ps_super_onmedia {
 
 /*
  * One file that has pages here. @size is the least size of the file: the true
- * size is the larger of it and the lower file's, so 0 asks for nothing.
+ * size is the larger of it and the lower file's, so 0 asks for nothing. With
+ * PS_SIZE_EXACT set the file was cut to just this size and the cut is not yet
+ * known durable below: recovery cuts the lower file again.
  *
  * commit: bits 0-1   state: 0 free, 1 live, 2 unlinked (last name removed
  *                    through Forebay, not yet known durable below)
@@ -94,6 +96,7 @@ struct ps_page_onmedia {
 	__le64	check;
 };
 
+#define PS_SIZE_EXACT		(1ULL << 63)
 #define PS_FILE_STATE_MASK	3ULL
 #define PS_FILE_GEN_SHIFT	32
 #define PS_PAGE_STATE_MASK	3ULL
