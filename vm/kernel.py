@@ -29,6 +29,9 @@ WANTED = re.compile(r"""kernel/(
 AT_BOOT = ["overlay", "nfit", "nd_pmem", "nd_btt", "dax_pmem", "nvme", "configfs"]
 AT_BOOT_FOR = {"virtiofs": ["virtiofs"], "9p": ["9pnet_virtio", "9p"]}
 
+# What depmod reads besides the modules.
+FOR_DEPMOD = ("modules.order", "modules.builtin", "modules.builtin.modinfo")
+
 
 @dataclass
 class Kernel:
@@ -122,7 +125,7 @@ def _unpacked(release, source):
     """A module tree without compression, made once for each build of a kernel."""
     if not source.is_dir():
         raise SetupError(f"no modules for this kernel: {source}")
-    stamp = str((source / "modules.dep").stat().st_mtime_ns)
+    stamp = f'{(source / "modules.dep").stat().st_mtime_ns} {WANTED.pattern}'
     target = CACHE / "modules" / release
     with locked(CACHE / f"modules-{release}.lock"):
         made = target / "stamp"
@@ -134,10 +137,9 @@ def _unpacked(release, source):
         tree = base / "lib/modules" / release
         for path in _closure(source):
             _unpack(source / path, tree / re.sub(r"\.(xz|gz|zst)$", "", path))
-        for name in ("modules.order", "modules.builtin", "modules.builtin.modinfo"):
+        for name in FOR_DEPMOD:
             if (source / name).exists():
-                text = (source / name).read_bytes()
-                (tree / name).write_bytes(text)
+                shutil.copyfile(source / name, tree / name)
         subprocess.run(["/sbin/depmod", "-b", base, release], check=True, stderr=subprocess.DEVNULL)
         (tree / "stamp").write_text(stamp)
         tree.rename(target)
@@ -179,23 +181,28 @@ def staged_modules(kernel):
     target = BUILD / "modules" / f"{kernel.release}-{key}"
     with locked(BUILD / "modules.lock"):
         if not target.exists():
-            base = target.with_name(f"{target.name}.base")
-            shutil.rmtree(base, ignore_errors=True)
-            tree = base / "lib/modules" / kernel.release
-            (tree / "updates").mkdir(parents=True)
-            (tree / "kernel").symlink_to(kernel.modules / "kernel")
-            for name in ("modules.order", "modules.builtin", "modules.builtin.modinfo"):
-                if (kernel.modules / name).exists():
-                    shutil.copyfile(kernel.modules / name, tree / name)
-            for path in ours:
-                shutil.copyfile(path, tree / "updates" / path.name)
-            subprocess.run(["/sbin/depmod", "-b", base, kernel.release], check=True)
-            shutil.rmtree(tree / "updates")
-            tree.rename(target)
-            shutil.rmtree(base)
+            _index(kernel, ours, target)
     return target, ours
 
 
+def _index(kernel, ours, target):
+    base = target.with_name(f"{target.name}.base")
+    shutil.rmtree(base, ignore_errors=True)
+    tree = base / "lib/modules" / kernel.release
+    (tree / "updates").mkdir(parents=True)
+    (tree / "kernel").symlink_to(kernel.modules / "kernel")
+    for name in FOR_DEPMOD:
+        if (kernel.modules / name).exists():
+            shutil.copyfile(kernel.modules / name, tree / name)
+    for path in ours:
+        shutil.copyfile(path, tree / "updates" / path.name)
+    subprocess.run(["/sbin/depmod", "-b", base, kernel.release], check=True)
+    shutil.rmtree(tree / "updates")
+    tree.rename(target)
+    shutil.rmtree(base)
+
+
 def _module_facts(path):
-    return subprocess.run(["/sbin/modinfo", "-0", path], stdout=subprocess.PIPE, check=True).stdout.replace(
-        str(path).encode(), b"").decode(errors="replace")
+    """What of a module is in the index: a change of its code alone leaves the index as it is."""
+    told = subprocess.run(["/sbin/modinfo", path], stdout=subprocess.PIPE, check=True, text=True).stdout
+    return [line for line in told.splitlines() if re.match("alias:|depends:|softdep:", line)]

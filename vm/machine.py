@@ -25,7 +25,7 @@ from pathlib import Path
 
 from . import console, kernel as kernels, qemu, stage
 from .ports import Ports
-from .settings import BUILD, Settings
+from .settings import BUILD, Settings, SetupError
 from .shares import Shares
 
 TIMED_OUT, REPORTED, DIED = 124, 99, 98
@@ -103,6 +103,7 @@ class Machine:
         ports, shares = Ports(temporary), Shares(temporary)
         images_in = None
         try:
+            _check_programs()
             kernel = kernels.find(self.settings.kernel)
             images_in = self._places()
             ports.open()
@@ -198,6 +199,12 @@ class Machine:
 def _to_stderr(data):
     sys.stderr.buffer.write(data)
     sys.stderr.buffer.flush()
+
+
+def _check_programs():
+    for program in ("qemu-system-x86_64", "setpriv", "busybox", "depmod", "modinfo"):
+        if not shutil.which(program, path=os.environ.get("PATH", "") + ":/sbin:/usr/sbin"):
+            raise SetupError(f"{program} is missing: run scripts/setup")
 
 
 def _tidy():

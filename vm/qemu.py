@@ -13,7 +13,7 @@ KERNEL_ARGUMENTS = [
     "console=ttyS0", "loglevel=7", "printk.time=1", "panic=-1", "oops=panic", "mitigations=off",
     "tsc=reliable", "no_timer_check", "random.trust_cpu=on", "rdinit=/init",
     # An emulated processor is slow, and its host busy: stalls are told from slowness by generous limits.
-    "watchdog_thresh=30", "rcupdate.rcu_cpu_stall_timeout=100",
+    "watchdog_thresh=30", "rcupdate.rcu_cpu_stall_timeout=100", "workqueue.watchdog_thresh=120",
     "sysctl.kernel.hung_task_panic=1",
 ]
 
