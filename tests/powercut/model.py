@@ -9,8 +9,8 @@ Contents. A byte is its synced value, or that of any unsynced write, truncation 
 pages are written back in any order, at any moment, and an unsynced store to PMem may persist in part. Bytes between
 the synced and the present end of file may be zero.
 
-Size. The synced size, that after any later change, or a multiple of a page between the least and the largest of these
-(a file system moves the end of file up as it writes pages back).
+Size. The synced size, that after any later change, or, while the file grows, what lies between: a multiple of a page (a
+file system moves the end of file up as it writes pages back) or the end of a hole (ext4 moves it up to there).
 
 Names. Name operations are durable in the order they were made: what is found is the state after some of the first of
 them. That is what a journal gives (ext4, xfs) and what Forebay must not take away. `ordered=False` is for btrfs, whose
@@ -37,6 +37,7 @@ class File:
         self.now = bytearray(content)       # as the writer sees it
         self.synced = bytearray(content)    # beyond its end: zeros
         self.sizes = {len(content)}         # that the file may have
+        self.hole_ends = set()
         self.pending = []                   # (start, end, data or None for zeros): may have happened, or not
 
     def write(self, offset, data):
@@ -47,9 +48,10 @@ class File:
         self.now[offset:end] = data
         self.pending.append((offset, end, data))
 
-    def zero(self, start, end):
+    def punch(self, start, end):
         end = min(end, len(self.now))
         if start < end:
+            self.hole_ends.add(end)
             self.now[start:end] = bytes(end - start)
             self.pending.append((start, end, None))
 
@@ -64,6 +66,7 @@ class File:
     def sync(self):
         self.synced = bytearray(self.now)
         self.sizes = {len(self.now)}
+        self.hole_ends = set()
         self.pending = []
 
     def sync_range(self, start, end):
@@ -82,8 +85,7 @@ class File:
     def check(self, content):
         """What is wrong with `content`, as texts."""
         size = len(content)
-        least, largest = min(self.sizes), max(self.sizes)
-        if size not in self.sizes and not (least < size < largest and size % PAGE == 0):
+        if not self._may_have_size(size):
             yield f"size is {size}, may be {_short(sorted(self.sizes))}"
         for start in range(0, size, PAGE):
             end = min(start + PAGE, size)
@@ -91,6 +93,10 @@ class File:
                 wrong = self._wrong_bytes(content, start, end)
                 if wrong:
                     yield self._describe(content, start, wrong)
+
+    def _may_have_size(self, size):
+        on_the_way = size % PAGE == 0 or size in self.hole_ends
+        return size in self.sizes or (min(self.sizes) < size < max(self.sizes) and on_the_way)
 
     def _wrong_bytes(self, content, start, end):
         unexplained = [at for at in range(start, end)
@@ -203,7 +209,7 @@ class Writer:
         elif code is Code.TRUNCATE:
             file.truncate(op.length)
         elif code is Code.PUNCH:
-            file.zero(op.offset, op.offset + op.length)
+            file.punch(op.offset, op.offset + op.length)
         elif code is Code.CREATE:
             self.files[op.id] = File()
             names.now[op.name] = op.id

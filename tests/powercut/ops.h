@@ -46,7 +46,11 @@ struct op {
 	uint32_t noise;		/* the data: noise[noise .. noise + length) */
 };
 
-/* How far a writer is. In memory shared with the host: no power cut takes it. */
+/*
+ * How far a writer is. In memory shared with the host (the board): no power
+ * cut takes it. One of these a writer; the host sets `begun` of the one at
+ * BOARD_GO when the plans are there.
+ */
 struct progress {
 	uint64_t begun;
 	uint64_t done;
@@ -54,6 +58,7 @@ struct progress {
 	uint64_t reserved[5];
 };
 
+#define BOARD_GO	15
 #define NAMES		32		/* n0, n1, ... in each writer's directory d0, d1, ... */
 #define FILE_MAX	(1u << 20)	/* no file grows beyond */
 

@@ -13,6 +13,7 @@ PROGRESS = struct.Struct("<QQQ40x")
 
 PAGE = 4096
 NAMES = int(re.search(r"#define NAMES\s+(\d+)", HEADER)[1])
+BOARD_GO = int(re.search(r"#define BOARD_GO\s+(\d+)", HEADER)[1])
 FILE_MAX = 1 << int(re.search(r"#define FILE_MAX\s+\(1u << (\d+)\)", HEADER)[1])
 FRESH = 1
 

@@ -5,7 +5,7 @@ The same pages are written again and again, since the second and the hundredth r
 the first; and a sync call mostly follows the file that was just written, as programs do it.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from .ops import FRESH, NAMES, PAGE, Code, Op
 
@@ -19,13 +19,21 @@ WEIGHTS = {
     Code.CLOSE: 1,
 }
 MAP_SYNC_WEIGHT = 8
+SYNCS = (Code.WRITE_SYNC, Code.WRITE_DSYNC, Code.WRITE_RWF_DSYNC, Code.MSYNC, Code.FSYNC, Code.FDATASYNC,
+         Code.SYNC_DIRECTORY, Code.SYNCFS, Code.STORE_FLUSH)
 
 
 @dataclass
 class Shape:
     file_max: int = 256 << 10   # bytes
     map_sync: bool = False      # the file system under test takes MAP_SYNC
-    weights: dict = field(default_factory=lambda: dict(WEIGHTS))
+    syncs: float = 1.0          # share of the usual number of sync calls
+
+    def weights(self):
+        weights = dict(WEIGHTS)
+        if self.map_sync:
+            weights[Code.STORE_FLUSH] = MAP_SYNC_WEIGHT
+        return {code: weight * (self.syncs if code in SYNCS else 1) for code, weight in weights.items()}
 
 
 class Plan:
@@ -35,9 +43,7 @@ class Plan:
         self.random, self.names, self.sizes = random, dict(names), dict(sizes)
         self.next_id = first_id
         self.shape = shape or Shape()
-        weights = dict(self.shape.weights)
-        if self.shape.map_sync:
-            weights[Code.STORE_FLUSH] = MAP_SYNC_WEIGHT
+        weights = self.shape.weights()
         self.codes, self.weights = list(weights), list(weights.values())
         self.last = None            # name last written
         self.hot = {}               # name -> page that is written again and again

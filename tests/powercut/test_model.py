@@ -59,7 +59,7 @@ class TestContents:
 
     def test_punch(self):
         file = File(b"abcdef")
-        file.zero(2, 100)
+        file.punch(2, 100)
         assert good(file, b"abcdef") and good(file, b"ab\0\0\0\0")
         file.sync()
         assert not good(file, b"abcdef")
@@ -83,6 +83,15 @@ class TestSize:
         file = written((0, bytes(3 * PAGE - 1)), synced=b"")
         assert good(file, bytes(2 * PAGE)) and good(file, b"") and good(file, bytes(3 * PAGE - 1))
         assert not good(file, bytes(2 * PAGE + 1)) and not good(file, bytes(3 * PAGE))
+
+
+    def test_a_hole_does_not_make_an_old_file_shorter(self):
+        file = File(b"abcdef")
+        file.punch(1, 3)
+        assert not good(file, b"a\0\0")
+        file = written((0, b"abcdef"))
+        file.punch(1, 3)
+        assert good(file, b"a\0\0")
 
 
 class TestRange:

@@ -7,6 +7,7 @@
  * Writer w works in DIRECTORY/d<w> after PLANS/plan.<w> (struct op, one after
  * the other). It says in shared memory which operation it begins and which
  * one has returned: an ivshmem device, whose memory is a file of the host's.
+ * It begins when the host says there that the plans are written.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -335,6 +336,10 @@ int main(int argc, char **argv)
 	}
 	writers = atoi(argv[4]);
 	board = find_board();
+	while (!board[BOARD_GO].begun)
+		usleep(10000);
+	puts("running");
+	fflush(stdout);
 	noise = map_whole(argv[3], &bytes);
 	umask(0);
 	for (int w = 0; w < writers; w++) {

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""One boot: what the last cut left is checked, then the writers write until the next one."""
+
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from vm.machine import Machine
+from vm.settings import CHECKOUT, Settings
+
+from .drive import Drive
+from .iteration import BOARD_BYTES, NOISE_BYTES, WRITERS
+
+HERE = Path(__file__).resolve().parent
+BUILD = CHECKOUT / "build" / "powercut"
+SSD_BYTES = 512 << 20
+TIMEOUT = 180           # seconds; a machine that takes longer hangs
+
+
+@dataclass
+class System:
+    """What is tested."""
+    name: str = "forebay"               # or "lower": the lower file system alone
+    lower_type: str = "ext4"
+    lower_options: str = "rw"
+    kernel: str = "stock"
+    persistence: str = "mem-ctrl"
+    pmem: int = 64 << 20
+    cache_bytes: int = 0                # use only so much of the PMem; 0: all
+
+    def environment(self):
+        return {"SYSTEM": self.name, "LOWER_TYPE": self.lower_type, "LOWER_OPTIONS": self.lower_options,
+                "CACHE_BYTES": str(self.cache_bytes)}
+
+    def __str__(self):
+        if self.name == "lower":
+            return f"{self.lower_type} ({self.lower_options})"
+        cache = self.cache_bytes or self.pmem
+        return f"forebay over {self.lower_type} ({self.lower_options}), {self.persistence}, {cache >> 20} MiB"
+
+
+@dataclass
+class Dice:
+    """What chance decides about a boot."""
+    fresh: bool                 # new file systems for the run
+    running: float              # seconds from the first operation to the cut
+    in_recovery: float | None   # or seconds from the mount to a cut that comes before the check
+    syncs: float                # how much the writers sync: 1 is often
+    drop_caches: bool
+    writeback_centiseconds: int
+    dump_mapped: bool
+    ssd_seed: int
+
+
+@dataclass
+class Outcome:
+    failures: list = field(default_factory=list)
+    checked: bool = False       # what the last cut left was looked at
+    ran: bool = False           # and the next one came after the writers began
+    drained: bool = False
+    ssd: dict = field(default_factory=dict)
+    free_pages: list = field(default_factory=list)
+    seconds: float = 0.0
+
+
+class Boot:
+    def __init__(self, system, images, dice, check=None, run=None, plan=None):
+        """`check` and `run` are Iterations; `plan(start)` readies `run`, to go on from the iteration `start`."""
+        self.system, self.images, self.dice = system, images, dice
+        self.check, self.run, self.plan = check, run, plan
+        self.outcome = Outcome()
+
+    def carry_out(self):
+        begin = time.monotonic()
+        if self.run:
+            self.run.begin()
+            if self._fresh():
+                self.plan(None)
+        socket = Path(f"/tmp/forebay-ssd-{self.images.stat().st_ino}.sock")
+        self.images.joinpath("noise").write_bytes(NOISE_BYTES)
+        with Drive(BUILD / "bin/ssd", self.images / "ssd.img", SSD_BYTES, self.dice.ssd_seed,
+                   self.images / "ssd.json", socket) as drive:
+            machine = Machine(self._settings(drive), ["sh", str(HERE / "guest.sh")])
+            with machine:
+                self._follow(machine)
+                if self.outcome.failures:
+                    machine.cut()
+            result = machine.wait()
+            self.outcome.ssd = drive.lost()
+        self.outcome.failures += result.reports
+        if not result.was_cut and result.status:
+            self.outcome.failures.append(f"the machine ended with status {result.status}")
+        if self.outcome.ran:
+            self.outcome.failures += self.run.errors()
+        self.outcome.seconds = time.monotonic() - begin
+        return self.outcome
+
+    def _fresh(self):
+        return self.dice.fresh or not self.check
+
+    def _settings(self, drive):
+        qemu = drive.arguments()
+        if self.run:
+            board = self.run.folder / "board"
+            qemu += ["-object", f"memory-backend-file,id=board,mem-path={board},size={BOARD_BYTES},share=on",
+                     "-device", "ivshmem-plain,memdev=board"]
+        environment = {
+            **self.system.environment(), "BIN": str(BUILD / "bin"), "NOISE": str(self.images / "noise"),
+            "CHECK": str(self.check.folder) if self.check else "", "RUN": str(self.run.folder) if self.run else "",
+            "WRITERS": str(WRITERS), "FRESH": str(int(self._fresh())),
+            "DROP_CACHES": str(int(self.dice.drop_caches)), "DUMP_HOW": "mmap" if self.dice.dump_mapped else "",
+            "WRITEBACK_CENTISECONDS": str(self.dice.writeback_centiseconds),
+        }
+        return Settings(
+            pmem=self.system.pmem if self.system.name == "forebay" else 0, nvme=0, mem=1 << 30, kernel=self.system.kernel,
+            persistence=self.system.persistence, keep=self.images, timeout=TIMEOUT, qemu=qemu, environment=environment)
+
+    def _follow(self, machine):
+        """Until the cut, or the guest's end. After a failure the rest is left undone."""
+        outcome = self.outcome
+        for line in machine.lines():
+            if line == "mounting" and self.dice.in_recovery is not None:
+                time.sleep(self.dice.in_recovery)
+                machine.cut()
+                return
+            if line == "dumped":
+                outcome.checked = True
+                outcome.failures += self.check.violations()
+                if self.run and not self._fresh() and not outcome.failures:
+                    self.plan(self.check)
+            elif line == "drained":
+                outcome.drained = True
+                if self.system.name == "forebay":
+                    outcome.failures += self.check.drain_violations()
+            elif line == "running":
+                outcome.ran = True
+                self._write_on()
+                machine.cut()
+                # What was said before the cut is still to be read.
+            elif line.startswith("free "):
+                outcome.free_pages.append(int(line.split()[1]))
+            elif line.startswith("failed: "):
+                outcome.failures.append(line)
+            if outcome.failures:
+                return
+
+    def _write_on(self):
+        deadline = time.monotonic() + self.dice.running
+        while time.monotonic() < deadline and not self.run.errors():
+            time.sleep(0.02)

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# In the guest, from boot to cut: recover, tell what is there, make it new if asked to, let the writers write.
+#
+# Settings come from the environment (boot.py). What we are doing is said on standard output, a word a line:
+# mounting, dumped, drained, running (said by the writer).
+
+set -e
+lower=/mnt/lower
+top=$lower
+cache=/dev/pmem0
+[ "$SYSTEM" = forebay ] && top=/mnt/forebay
+
+fail() { echo "failed: $*"; exit 1; }
+
+ready() {
+	modprobe virtio_blk
+	modprobe "$LOWER_TYPE"
+	mkdir -p /mnt/lower /mnt/forebay
+	until [ -b /dev/vda ]; do sleep 0.02; done
+	if [ "$SYSTEM" = forebay ]; then
+		modprobe forebay
+		if [ "$CACHE_BYTES" != 0 ]; then
+			# A cache smaller than a namespace can be; not written to the device, so it is done at each boot.
+			addpart /dev/pmem0 1 0 $((CACHE_BYTES / 512))
+			cache=/dev/pmem0p1
+			until [ -b $cache ]; do sleep 0.02; done
+		fi
+	fi
+}
+
+make() {
+	case $LOWER_TYPE in
+	ext4) mkfs.ext4 -q -F -b 4096 /dev/vda ;;
+	*) "mkfs.$LOWER_TYPE" -q -f /dev/vda ;;
+	esac
+	[ "$SYSTEM" != forebay ] || forebay format --force $cache >/dev/null || fail "forebay format"
+}
+
+attach() {
+	mount -t "$LOWER_TYPE" -o "$LOWER_OPTIONS" /dev/vda $lower || fail "mount $LOWER_TYPE"
+	[ "$SYSTEM" != forebay ] || mount -t forebay -o "cache=$cache" $lower $top || fail "mount forebay"
+}
+
+dump() {
+	"$BIN/dump" "$@" "$WRITERS" $DUMP_HOW || fail "dump"
+}
+
+# Everything must be in the lower file system after unmount, and both must be in order.
+drain() {
+	if [ "$SYSTEM" = forebay ]; then
+		umount $top || fail "umount forebay"
+		dump $lower "$CHECK/drained"
+	fi
+	umount $lower || fail "umount $LOWER_TYPE"
+	case $LOWER_TYPE in
+	ext4) e2fsck -fn /dev/vda >/tmp/fsck 2>&1 || { cat /tmp/fsck; fail "e2fsck"; } ;;
+	xfs) xfs_repair -n /dev/vda >/tmp/fsck 2>&1 || { cat /tmp/fsck; fail "xfs_repair"; } ;;
+	btrfs) btrfs check /dev/vda >/tmp/fsck 2>&1 || { cat /tmp/fsck; fail "btrfs check"; } ;;
+	esac
+	if [ "$SYSTEM" = forebay ]; then
+		forebay check $cache >/tmp/check 2>&1 || { cat /tmp/check; fail "forebay check"; }
+	fi
+	echo drained
+}
+
+disturb() {
+	echo "$WRITEBACK_CENTISECONDS" >/proc/sys/vm/dirty_writeback_centisecs
+	echo $((2 * WRITEBACK_CENTISECONDS)) >/proc/sys/vm/dirty_expire_centisecs
+	if [ "$DROP_CACHES" = 1 ]; then
+		while sleep 0.3; do echo 3 >/proc/sys/vm/drop_caches; done &
+	fi
+}
+
+ready
+if [ -n "$CHECK" ]; then
+	echo mounting
+	attach
+	dump $top "$CHECK/found"
+	echo dumped
+	[ "$FRESH" = 0 ] && [ -n "$RUN" ] || drain
+fi
+[ -n "$RUN" ] || exit 0
+if [ "$FRESH" = 1 ]; then
+	make
+	attach
+	for writer in $(seq 0 $((WRITERS - 1))); do mkdir -m 777 "$top/d$writer"; done
+	sync
+fi
+disturb
+"$BIN/writer" $top "$RUN" "$NOISE" "$WRITERS"
