@@ -286,11 +286,12 @@ static int fb_remove(struct dentry *dentry)
 	err = fb_begin(NULL, dentry, &old);
 	if (err)
 		return err;
-	lower = fb_lower_dentry(dentry);
+	lower = dget(fb_lower_dentry(dentry));	/* not the last user: d_delete() shan't make it negative */
 	if (d_is_dir(lower))
 		err = vfs_rmdir(fb_lower_idmap(dentry), fb_lower_dir(dentry), lower);
 	else
 		err = vfs_unlink(fb_lower_idmap(dentry), fb_lower_dir(dentry), lower, NULL);
+	dput(lower);
 	fb_end(dentry, old);
 	if (err)
 		return err;
