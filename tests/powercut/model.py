@@ -76,7 +76,7 @@ class File:
         if len(self.synced) < end:
             self.synced.extend(bytes(end - len(self.synced)))
         self.synced[start:end] = self.now[start:end]
-        self.sizes = {size for size in self.sizes if size >= end} | {len(self.now)}
+        self.sizes = {max(size, end) for size in self.sizes}
         left = []
         for entry in self.pending:
             left += _without(entry, start, end)
