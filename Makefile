@@ -34,6 +34,9 @@ modules: ## build the kernel modules into build/kmod/<release>/
 	rsync -a --prune-empty-dirs $(KMOD_FILTER) Kbuild $(wildcard $(KMOD_SOURCES)) $(KMOD)/
 	$(MAKE) -C $(KDIR) M=$(CURDIR)/$(KMOD) modules
 
+test-core: ## run the tests of core/ on the host: every crash state, with sanitizers
+	@$(MAKE) --no-print-directory -C tests/core check
+
 debug-kernel: ## build the kernel with KASAN, lockdep, kmemleak and fault injection (once; kept in ~/.cache/forebay)
 	scripts/setup --for debug-kernel
 	vm/debug-kernel
@@ -41,4 +44,4 @@ debug-kernel: ## build the kernel with KASAN, lockdep, kmemleak and fault inject
 clean: ## remove build/
 	rm -rf build
 
-.PHONY: help setup modules debug-kernel clean
+.PHONY: help setup modules test-core debug-kernel clean

@@ -7,8 +7,8 @@
  *   - while a store exists, at least one copy of its superblock is valid: an
  *     update fences one copy before it touches the other;
  *   - no copy is valid while the tables are not: ps_format() breaks both
- *     copies, then zeroes the tables, then writes the new copies, with a fence
- *     after each;
+ *     copies, zeroes the tables and writes the new copies, a fence after each
+ *     of the three;
  *   - nothing on the device is believed before its checksum and its geometry
  *     have been verified.
  *
@@ -78,7 +78,6 @@ static enum copy_state copy_judge(void *base, u32 copy, struct ps_super_onmedia 
 static void super_write(void *base, u32 copy, const struct ps_super_onmedia *s)
 {
 	pm_copy(copy_addr(base, copy), s, sizeof(*s));
-	pm_fence();
 }
 
 /* @nr records of @size bytes at @start fit below @end, without overflow. */
@@ -192,6 +191,7 @@ enum ps_error ps_format(void *base, u64 size, const struct ps_format_options *op
 	pm_fence();
 	for (copy = 0; copy < PS_NR_SUPERS; copy++)
 		super_write(base, copy, &s);
+	pm_fence();
 	return PS_OK;
 }
 
@@ -258,6 +258,8 @@ enum ps_error ps_open(struct ps *ps, void *base, u64 size, u32 flags)
 		super_write(base, copy, &ps->super);
 		ps->repaired |= 1u << copy;
 	}
+	if (ps->repaired)
+		pm_fence();
 	return PS_OK;
 }
 
@@ -329,7 +331,9 @@ static void super_update(struct ps *ps, struct ps_super_onmedia *s)
 	s->seq = cpu_to_le64(le64_to_cpu(ps->super.seq) + 1);
 	s->crc = cpu_to_le32(super_crc(s));
 	super_write(ps->base, older, s);
+	pm_fence();
 	super_write(ps->base, !older, s);
+	pm_fence();
 	ps->super = *s;
 }
 

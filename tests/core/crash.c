@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Runs an operation twice from the same image. The first run notes what a
+ * reader sees at each acknowledgment. In the second the power is cut before
+ * each fence and at each acknowledgment, and every state that this can leave
+ * (pm_sim.c) must
+ *   - open, or fail to open as it did before or does after;
+ *   - read as a state between the last acknowledgment and the next (view.c);
+ *   - have nothing for ps_check() to find once ps_open() has repaired it; right
+ *     after an acknowledgment even before that, for then nothing is in flight.
+ */
+#include "crash.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define MAX_ACKS	16
+
+static struct {
+	const struct scenario *scenario;
+	bool noting;			/* first run */
+	bool acknowledged;		/* a cut right after an acknowledgment */
+	struct view seen[MAX_ACKS + 1];	/* at the start and at each acknowledgment */
+	u32 nr_seen;
+	u32 at;				/* the last acknowledgment in the second run */
+	const char *wrong;
+} run;
+
+void test_report(void *arg, const char *what, u64 number, const char *why)
+{
+	(void)what;
+	(void)number;
+	*(const char **)arg = why;
+}
+
+static u64 check(const struct ps *ps, const char **why)
+{
+	static u32 scratch[TEST_MAX_PAGES];
+
+	return ps_check(ps, scratch, test_report, why);
+}
+
+u64 test_check(const struct ps *ps)
+{
+	const char *why;
+
+	return check(ps, &why);
+}
+
+/* A format cut short: the old store, none, or the new one; never a mixture. */
+static const char *judge_format(const struct view *before, const struct view *after,
+				const struct view *now)
+{
+	if (now->err)
+		return now->err == PS_E_CORRUPT || now->err == before->err ?
+			NULL : "opening fails in an unexpected way";
+	if (!before->err &&
+	    !memcmp(now->super.cache_uuid, before->super.cache_uuid, PS_UUID_SIZE))
+		return view_between(before, before, now);
+	return view_between(after, after, now);
+}
+
+static const char *judge(void *image)
+{
+	const struct view *before = &run.seen[run.at];
+	const struct view *after = run.acknowledged ? before : before + 1;
+	const char *why = NULL;
+	struct view now;
+	struct ps ps;
+	enum ps_error err = ps_open(&ps, image, TEST_SIZE, PS_OPEN_READ_ONLY);
+
+	if (!err && run.acknowledged && check(&ps, &why))
+		return why;
+	if (ps_open(&ps, image, TEST_SIZE, 0) != err)
+		return "opening read-only gives another result";
+	if (!err && check(&ps, &why))
+		return why;
+	if (err)
+		now = (struct view){ .err = err };
+	else
+		view_read(&now, &ps);
+	if (run.scenario->raw && !run.acknowledged)
+		return judge_format(before, after, &now);
+	if (now.err)
+		return now.err == before->err ? NULL : ps_strerror(now.err);
+	return view_between(before, after, &now);
+}
+
+static bool visit(void *image)
+{
+	run.wrong = judge(image);
+	return !run.wrong;
+}
+
+static void note(void)
+{
+	if (run.nr_seen > MAX_ACKS)
+		abort();
+	view_open(&run.seen[run.nr_seen], sim_live());
+	view_keep(&run.seen[run.nr_seen++]);
+}
+
+void ack(void)
+{
+	if (run.noting) {
+		note();
+		return;
+	}
+	run.at++;
+	run.acknowledged = true;
+	sim_cut();
+	run.acknowledged = false;
+}
+
+u32 crash_open_flags(enum sim_domain domain)
+{
+	return domain == SIM_MEM_CTRL ? PS_OPEN_FLUSH_CACHES : 0;
+}
+
+void test_format(u32 nr_files)
+{
+	struct ps_format_options opt = { .nr_files = nr_files };
+
+	memset(opt.cache_uuid, (int)nr_files, PS_UUID_SIZE);
+	if (ps_format(sim_live(), TEST_SIZE, &opt))
+		abort();
+}
+
+/* Distinct handles of distinct lengths. */
+struct ps_handle test_handle(u32 id)
+{
+	struct ps_handle handle = { .type = 1, .len = 8 + id % (PS_HANDLE_MAX - 7) };
+
+	memset(handle.bytes, (int)id, handle.len);
+	return handle;
+}
+
+/* Data in which no 8-byte word is zero or occurs twice. */
+void test_fill(u8 *data, u32 seed)
+{
+	for (u32 i = 0; i < PS_PAGE_SIZE / 8; i++) {
+		u64 word = (u64)(seed + 1) << 32 | (i + 1);
+
+		memcpy(data + i * 8, &word, 8);
+	}
+}
+
+/* Brings the simulated machine to where the scenario's operation begins. */
+struct ps crash_setup(const struct scenario *scenario, enum sim_domain domain)
+{
+	static const u8 blank[TEST_SIZE];
+	struct ps ps = { 0 };
+
+	sim_start(blank, TEST_SIZE, domain);
+	if (!scenario->raw) {
+		test_format(TEST_FILES);
+		if (ps_open(&ps, sim_live(), TEST_SIZE, crash_open_flags(domain)))
+			abort();
+	}
+	if (scenario->setup)
+		scenario->setup(&ps);
+	sim_settle();
+	return ps;
+}
+
+/*
+ * Runs the operation on the machine as it is, with a power cut everywhere.
+ * Returns NULL, or what is wrong with the first wrong state.
+ */
+const char *crash_explore(const struct scenario *scenario, struct ps *ps, enum sim_domain domain,
+			  u32 samples, enum sim_sabotage sabotage, u32 nth)
+{
+	static u8 start[TEST_SIZE];
+	struct ps again = *ps;
+
+	memcpy(start, sim_live(), TEST_SIZE);
+	run.scenario = scenario;
+	run.noting = true;
+	run.nr_seen = 0;
+	note();
+	scenario->op(ps);
+	note();
+
+	sim_start(start, TEST_SIZE, domain);
+	sim_sabotage(sabotage, nth);
+	sim_visit_at_fences(visit, samples);
+	run.noting = false;
+	run.at = 0;
+	run.wrong = NULL;
+	scenario->op(&again);
+	*ps = again;
+	ack();
+	sim_visit_at_fences(NULL, 0);
+	for (u32 i = 0; i < run.nr_seen; i++)
+		view_drop(&run.seen[i]);
+	return run.wrong;
+}

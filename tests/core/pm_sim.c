@@ -1,0 +1,525 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The primitives of env.h over a model of persistent memory whose power can
+ * fail between any two of them.
+ *
+ * There are two images: the live one, which the CPU sees, and the durable one,
+ * which is what surely survives. Between them, each 8-byte word that has been
+ * stored since it was last durable holds the list of its values, in order.
+ *
+ *   - A value is written back when its line is flushed, or if it was copied
+ *     past the caches, or at once if the caches are in the persistence domain.
+ *   - A fence makes every value that is written back durable.
+ *   - At a power cut each word, independently of all others, holds its durable
+ *     value or any later one: caches evict lines whenever they like.
+ *
+ * That is weaker than any real machine: x86 keeps the order of plain stores
+ * within a line, and, with persistent caches, among all of them. Copies past
+ * the caches have no order on x86, and plain stores none on other machines, so
+ * the weaker model is the one to be safe under, for both domains.
+ *
+ * A cut is tried right before each fence, and where a test asks. That covers
+ * a cut between any two stores: until a fence, another store only adds to what
+ * may have happened ("it did not land"), so the states before the fence include
+ * those at every point since the fence before.
+ *
+ * All states are visited if there are at most MAX_EXHAUSTIVE; otherwise every
+ * prefix and every suffix in store order, every word missing alone or present
+ * alone, pairs, and random ones. To visit a state, the durable image is turned into it and back;
+ * what core functions store there (repair) is undone.
+ */
+#include "pm_sim.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define WORD		8
+#define LINE		64
+#define MAX_EXHAUSTIVE	(1u << 14)
+#define MAX_VALUES	8	/* of one word between two fences */
+#define ALL_PAIRS_UP_TO	40	/* words; beyond, as many random pairs as samples */
+#define MAX_UNDO	65536
+
+struct pending {
+	u32 word;
+	u32 nr_values;
+	u32 written_back;	/* so many of the values */
+	u64 values[MAX_VALUES];
+};
+
+static struct {
+	enum sim_domain domain;
+	size_t size;
+	u8 *live, *durable;
+	struct pending *pending;	/* in the order of their first store */
+	u32 nr_pending;
+	u32 *slot;			/* of each word: index in pending, plus 1 */
+	struct { u32 word; u64 value; } undo[MAX_UNDO];
+	u32 nr_undo;
+	sim_visit_fn visit;
+	bool visiting;
+	u32 samples;
+	bool failed;
+	u8 *kept;			/* where a state is to be kept; NULL: done */
+	u32 keep_after;			/* fences */
+	enum sim_sabotage sabotage;
+	u32 sabotage_nth;
+	bool sabotage_done;
+	u32 count[SIM_CACHED + 1];
+	u64 states, sampled;
+	u64 random;
+} sim;
+
+/* xorshift64*: the same everywhere, so that a seed means something. */
+u32 sim_random(u32 below)
+{
+	sim.random ^= sim.random >> 12;
+	sim.random ^= sim.random << 25;
+	sim.random ^= sim.random >> 27;
+	return (u32)((sim.random * 0x2545f4914f6cdd1dULL) >> 32) % below;
+}
+
+void sim_seed(u64 seed)
+{
+	sim.random = seed ? seed : 1;
+}
+
+static void *image_alloc(void *old, size_t size)
+{
+	void *image;
+
+	free(old);
+	image = aligned_alloc(4096, size);
+	if (!image)
+		abort();
+	return image;
+}
+
+/* Begins with power just on: @image is durable. */
+void sim_start(const void *image, size_t size, enum sim_domain domain)
+{
+	if (size != sim.size) {
+		sim.live = image_alloc(sim.live, size);
+		sim.durable = image_alloc(sim.durable, size);
+		sim.pending = image_alloc(sim.pending, size / WORD * sizeof(*sim.pending));
+		sim.slot = image_alloc(sim.slot, size / WORD * sizeof(*sim.slot));
+		memset(sim.slot, 0, size / WORD * sizeof(*sim.slot));
+		sim.size = size;
+		sim.nr_pending = 0;
+	}
+	memcpy(sim.durable, image, size);
+	memcpy(sim.live, image, size);
+	for (u32 i = 0; i < sim.nr_pending; i++)
+		sim.slot[sim.pending[i].word] = 0;
+	sim.nr_pending = 0;
+	sim.domain = domain;
+	sim.visit = NULL;
+	sim.failed = false;
+	sim.kept = NULL;
+	sim.sabotage = SIM_NONE;
+	sim.sabotage_done = false;
+	memset(sim.count, 0, sizeof(sim.count));
+}
+
+/* From now on, leaves out the @nth step (from 0) of this kind. */
+void sim_sabotage(enum sim_sabotage what, u32 nth)
+{
+	memset(sim.count, 0, sizeof(sim.count));
+	sim.sabotage = what;
+	sim.sabotage_nth = nth;
+	sim.sabotage_done = false;
+}
+
+/* Was there an nth step of the kind to leave out? */
+bool sim_sabotage_reached(void)
+{
+	return sim.count[sim.sabotage] > sim.sabotage_nth;
+}
+
+/* Has the sabotage made a difference: is anything less durable than it would be? */
+bool sim_sabotaged(void)
+{
+	return sim.sabotage_done;
+}
+
+/* From now on, tries a power cut before each fence; NULL: no longer. */
+void sim_visit_at_fences(sim_visit_fn visit, u32 samples)
+{
+	sim.visit = visit;
+	sim.samples = samples;
+	sim.failed = false;
+}
+
+void *sim_live(void)
+{
+	return sim.live;
+}
+
+void *sim_durable(void)
+{
+	return sim.durable;
+}
+
+u64 sim_states(void)
+{
+	return sim.states;
+}
+
+u64 sim_sampled(void)
+{
+	return sim.sampled;
+}
+
+static u64 *word_at(u8 *image, u32 word)
+{
+	return (u64 *)(image + (size_t)word * WORD);
+}
+
+static bool within(const void *addr, const u8 *image)
+{
+	return (const u8 *)addr >= image && (const u8 *)addr < image + sim.size;
+}
+
+/* Stores elsewhere than to the live image are plain. */
+static bool is_live(const void *addr)
+{
+	return within(addr, sim.live);
+}
+
+/* Before a store while a crash state is visited, so that it can be undone. */
+static void remember(const void *addr, size_t len)
+{
+	size_t from = (const u8 *)addr - sim.durable;
+
+	if (!within(addr, sim.durable))
+		return;
+	for (size_t word = from / WORD; word <= (from + len - 1) / WORD; word++) {
+		if (sim.nr_undo == MAX_UNDO)
+			abort();
+		sim.undo[sim.nr_undo].word = word;
+		sim.undo[sim.nr_undo++].value = *word_at(sim.durable, word);
+	}
+}
+
+static bool sabotage_now(enum sim_sabotage what)
+{
+	return sim.sabotage == what && sim.count[what]++ == sim.sabotage_nth;
+}
+
+/* Notes that a word of the live image has got a new value. */
+static void word_stored(u32 word, bool written_back)
+{
+	u64 value = *word_at(sim.live, word);
+	struct pending *p;
+	u64 last;
+
+	if (!sim.slot[word]) {
+		if (value == *word_at(sim.durable, word))
+			return;
+		p = &sim.pending[sim.nr_pending++];
+		*p = (struct pending){ .word = word };
+		sim.slot[word] = sim.nr_pending;
+	}
+	p = &sim.pending[sim.slot[word] - 1];
+	last = p->nr_values ? p->values[p->nr_values - 1] : *word_at(sim.durable, word);
+	if (value != last) {
+		if (p->nr_values == MAX_VALUES)
+			abort();
+		p->values[p->nr_values++] = value;
+	}
+	if (written_back)
+		p->written_back = p->nr_values;
+}
+
+static void range_stored(const void *addr, size_t len, bool written_back)
+{
+	size_t from = (const u8 *)addr - sim.live;
+
+	if (!is_live(addr))
+		return;
+	for (size_t word = from / WORD; word <= (from + len - 1) / WORD; word++)
+		word_stored(word, written_back);
+}
+
+void pm_store64(__le64 *to, __le64 value)
+{
+	if ((size_t)to % WORD)
+		abort();
+	remember(to, WORD);
+	*to = value;
+	range_stored(to, WORD, sim.domain == SIM_CPU_CACHE);
+}
+
+/* @from NULL: zeros. */
+static void copy_or_zero(void *to, const void *from, size_t len)
+{
+	bool cached;
+
+	if (!len)
+		return;
+	remember(to, len);
+	if (from)
+		memcpy(to, from, len);
+	else
+		memset(to, 0, len);
+	cached = is_live(to) && sabotage_now(SIM_CACHED);
+	range_stored(to, len, !cached || sim.domain == SIM_CPU_CACHE);
+}
+
+void pm_copy(void *to, const void *from, size_t len)
+{
+	copy_or_zero(to, from, len);
+}
+
+void pm_zero(void *to, size_t len)
+{
+	copy_or_zero(to, NULL, len);
+}
+
+void pm_flush(void *addr, size_t len)
+{
+	size_t from = (u8 *)addr - sim.live;
+
+	if (!is_live(addr) || !len || sabotage_now(SIM_NO_FLUSH))
+		return;
+	for (size_t word = from / LINE * (LINE / WORD);
+	     word < ((from + len - 1) / LINE + 1) * (LINE / WORD); word++) {
+		struct pending *p = &sim.pending[sim.slot[word] - 1];
+
+		if (sim.slot[word])
+			p->written_back = p->nr_values;
+	}
+}
+
+/* Makes durable what has been written back. */
+static void settle_written_back(void)
+{
+	u32 kept = 0;
+
+	for (u32 i = 0; i < sim.nr_pending; i++) {
+		struct pending p = sim.pending[i];
+
+		if (p.written_back) {
+			*word_at(sim.durable, p.word) = p.values[p.written_back - 1];
+			p.nr_values -= p.written_back;
+			memmove(p.values, p.values + p.written_back,
+				p.nr_values * sizeof(*p.values));
+			p.written_back = 0;
+		}
+		if (p.nr_values) {
+			sim.pending[kept++] = p;
+			sim.slot[p.word] = kept;
+		} else {
+			sim.slot[p.word] = 0;
+		}
+	}
+	sim.nr_pending = kept;
+}
+
+/* A random state of a power cut before the @nth fence from now goes to @image. */
+void sim_keep_cut(void *image, u32 nth)
+{
+	sim.kept = image;
+	sim.keep_after = nth;
+}
+
+bool sim_cut_kept(void)
+{
+	return !sim.kept;
+}
+
+static void keep_cut(void)
+{
+	memcpy(sim.kept, sim.durable, sim.size);
+	for (u32 i = 0; i < sim.nr_pending; i++) {
+		const struct pending *p = &sim.pending[i];
+		u32 choice = sim_random(p->nr_values + 1);
+
+		if (choice)
+			*word_at(sim.kept, p->word) = p->values[choice - 1];
+	}
+	sim.kept = NULL;
+}
+
+static bool all_written_back(void)
+{
+	for (u32 i = 0; i < sim.nr_pending; i++)
+		if (sim.pending[i].written_back < sim.pending[i].nr_values)
+			return false;
+	return true;
+}
+
+void pm_fence(void)
+{
+	if (sim.visiting)
+		return;
+	if (sabotage_now(SIM_NO_FENCE)) {
+		sim.sabotage_done = sim.nr_pending > 0;
+		return;
+	}
+	if (!all_written_back())
+		sim.sabotage_done = true;
+	sim_cut();
+	if (sim.kept && !sim.keep_after--)
+		keep_cut();
+	settle_written_back();
+}
+
+/* Makes everything durable, whatever was forgotten: for setting up a test. */
+void sim_settle(void)
+{
+	for (u32 i = 0; i < sim.nr_pending; i++)
+		sim.pending[i].written_back = sim.pending[i].nr_values;
+	settle_written_back();
+}
+
+static u64 value_at(const struct pending *p, u32 choice, u64 durable)
+{
+	return choice ? p->values[choice - 1] : durable;
+}
+
+/*
+ * Visits the state in which word i holds value choice[i], 0 being the durable
+ * one.
+ */
+static bool visit(const u32 *choice, const u64 *durable)
+{
+	bool good;
+
+	for (u32 i = 0; i < sim.nr_pending; i++) {
+		const struct pending *p = &sim.pending[i];
+
+		*word_at(sim.durable, p->word) = value_at(p, choice[i], durable[i]);
+	}
+	sim.states++;
+	sim.visiting = true;
+	good = sim.visit(sim.durable);
+	sim.visiting = false;
+	while (sim.nr_undo) {
+		sim.nr_undo--;
+		*word_at(sim.durable, sim.undo[sim.nr_undo].word) = sim.undo[sim.nr_undo].value;
+	}
+	return good;
+}
+
+static bool visit_all(u32 *choice, const u64 *durable)
+{
+	for (;;) {
+		u32 i;
+
+		if (!visit(choice, durable))
+			return false;
+		for (i = 0; i < sim.nr_pending && choice[i] == sim.pending[i].nr_values; i++)
+			choice[i] = 0;
+		if (i == sim.nr_pending)
+			return true;
+		choice[i]++;
+	}
+}
+
+static void choose_all(u32 *choice, bool landed)
+{
+	for (u32 i = 0; i < sim.nr_pending; i++)
+		choice[i] = landed ? sim.pending[i].nr_values : 0;
+}
+
+static void choose_one(u32 *choice, u32 i, bool landed)
+{
+	choice[i] = landed ? sim.pending[i].nr_values : 0;
+}
+
+/* Everything landed but one or two words; nothing landed but one or two. */
+static bool visit_pair(u32 *choice, const u64 *durable, u32 i, u32 j)
+{
+	for (int landed = 0; landed < 2; landed++) {
+		choose_all(choice, !landed);
+		choose_one(choice, i, landed);
+		choose_one(choice, j, landed);
+		if (!visit(choice, durable))
+			return false;
+	}
+	return true;
+}
+
+static bool visit_pairs(u32 *choice, const u64 *durable)
+{
+	u32 n = sim.nr_pending;
+
+	for (u32 i = 0; i < n; i++)
+		if (!visit_pair(choice, durable, i, i))
+			return false;
+	if (n > ALL_PAIRS_UP_TO) {
+		for (u32 k = 0; k < sim.samples; k++)
+			if (!visit_pair(choice, durable, sim_random(n), sim_random(n)))
+				return false;
+		return true;
+	}
+	for (u32 i = 0; i < n; i++)
+		for (u32 j = i + 1; j < n; j++)
+			if (!visit_pair(choice, durable, i, j))
+				return false;
+	return true;
+}
+
+/* The first so many words landed; then, the last so many: a fence was missing. */
+static bool visit_in_order(u32 *choice, const u64 *durable)
+{
+	for (int landed = 0; landed < 2; landed++) {
+		choose_all(choice, landed);
+		for (u32 i = 0; i < sim.nr_pending; i++) {
+			if (!visit(choice, durable))
+				return false;
+			choose_one(choice, i, !landed);
+		}
+	}
+	return visit(choice, durable);
+}
+
+static bool visit_random(u32 *choice, const u64 *durable)
+{
+	for (u32 k = 0; k < sim.samples; k++) {
+		for (u32 i = 0; i < sim.nr_pending; i++)
+			choice[i] = sim_random(sim.pending[i].nr_values + 1);
+		if (!visit(choice, durable))
+			return false;
+	}
+	return true;
+}
+
+static bool few_enough(void)
+{
+	u64 states = 1;
+
+	for (u32 i = 0; i < sim.nr_pending && states <= MAX_EXHAUSTIVE; i++)
+		states *= sim.pending[i].nr_values + 1;
+	return states <= MAX_EXHAUSTIVE && (sim.samples >= states || sim.samples >= SIM_THOROUGH);
+}
+
+/* Tries a power cut now, unless a state was wrong already. */
+void sim_cut(void)
+{
+	u32 n = sim.nr_pending;
+	u32 *choice;
+	u64 *durable;
+
+	if (!sim.visit || sim.failed)
+		return;
+	choice = calloc(n + 1, sizeof(*choice));
+	durable = calloc(n + 1, sizeof(*durable));
+	if (!choice || !durable)
+		abort();
+	for (u32 i = 0; i < n; i++)
+		durable[i] = *word_at(sim.durable, sim.pending[i].word);
+	if (few_enough()) {
+		sim.failed = !visit_all(choice, durable);
+	} else {
+		sim.sampled++;
+		sim.failed = !visit_in_order(choice, durable) ||
+			     (sim.samples >= SIM_THOROUGH && !visit_pairs(choice, durable)) ||
+			     !visit_random(choice, durable);
+	}
+	for (u32 i = 0; i < n; i++)
+		*word_at(sim.durable, sim.pending[i].word) = durable[i];
+	free(choice);
+	free(durable);
+}

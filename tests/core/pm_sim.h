@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Persistent memory that loses power: see pm_sim.c.
+ */
+#ifndef FOREBAY_TESTS_CORE_PM_SIM_H
+#define FOREBAY_TESTS_CORE_PM_SIM_H
+
+#include "env.h"
+
+/* Where stores are lost: what is not written back, or only what is not fenced. */
+enum sim_domain { SIM_MEM_CTRL, SIM_CPU_CACHE };
+
+/* A step that is left out, to see that a test notices. */
+enum sim_sabotage {
+	SIM_NONE,
+	SIM_NO_FENCE,	/* the nth fence does nothing */
+	SIM_NO_FLUSH,	/* the nth flush does nothing */
+	SIM_CACHED,	/* the nth copy or zeroing stays in the CPU's caches */
+};
+
+/* So many random samples that all pairs and, where it can be, all states come along. */
+#define SIM_THOROUGH	1000
+
+/* Looks at one crash state; false: it is wrong, stop here. */
+typedef bool (*sim_visit_fn)(void *image);
+
+void sim_start(const void *image, size_t size, enum sim_domain domain);
+void sim_sabotage(enum sim_sabotage what, u32 nth);
+bool sim_sabotage_reached(void);
+bool sim_sabotaged(void);
+void sim_visit_at_fences(sim_visit_fn visit, u32 samples);
+void sim_cut(void);
+void sim_keep_cut(void *image, u32 nth);
+bool sim_cut_kept(void);
+void sim_settle(void);
+void *sim_live(void);
+void *sim_durable(void);
+u64 sim_states(void);
+u64 sim_sampled(void);
+
+u32 sim_random(u32 below);
+void sim_seed(u64 seed);
+
+#endif

@@ -1,0 +1,424 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Every public operation of the page store, cut at every point, and the proof
+ * that these tests notice: each fence, each flush and each copy past the caches
+ * that an operation makes is left out in turn, and then there must be a state
+ * that is wrong.
+ *
+ * Operations are what callers do: they acknowledge (ack()) where a caller of
+ * core/ may, and rely on nothing else being durable.
+ */
+#include "crash.h"
+#include "test.h"
+
+#include <stdio.h>
+
+#define ARRAY_SIZE(a)	(sizeof(a) / sizeof(*(a)))
+#define SAMPLES		SIM_THOROUGH
+#define SABOTAGE_SAMPLES	100
+
+/* --- what setups and operations are made of --- */
+
+static void create(struct ps *ps, u32 file, u32 id)
+{
+	struct ps_handle handle = test_handle(id);
+
+	ps_file_create(ps, file, &handle, 0);
+}
+
+static void write_page(struct ps *ps, u32 page, u32 offset, u32 len, u32 seed)
+{
+	u8 data[PS_PAGE_SIZE];
+
+	test_fill(data, seed);
+	ps_page_write(ps, page, offset, data + offset, len);
+}
+
+/* Moves @n pages in, to @index and following of @file; @len bytes of each are new. */
+static void move_in(struct ps *ps, u32 page, u32 file, u64 index, u32 n, u32 len)
+{
+	struct ps_move moves[4];
+
+	for (u32 i = 0; i < n; i++) {
+		moves[i] = (struct ps_move){ .page = page + i, .file = file, .index = index + i };
+		write_page(ps, page + i, 0, len, 100 + page + i);
+		ps_page_prepare(ps, page + i, file, index + i);
+	}
+	ps_pages_commit(ps, moves, n, PS_PAGE_OUT_OF_SYNC);
+}
+
+/* Files 0 and 1; of file 0, index 10 to 13 in pages 0 to 3. */
+static void setup_pages(struct ps *ps)
+{
+	create(ps, 0, 1);
+	create(ps, 1, 2);
+	move_in(ps, 0, 0, 10, 4, PS_PAGE_SIZE);
+}
+
+static void setup_clean_page(struct ps *ps)
+{
+	setup_pages(ps);
+	ps_page_set_state(ps, 0, PS_PAGE_CLEAN);
+}
+
+/* As setup_pages(), then file 0 has died: its pages are stale. */
+static void setup_stale(struct ps *ps)
+{
+	setup_pages(ps);
+	ps_file_free(ps, 0);
+}
+
+/* And record 0 lives again, as another file. */
+static void setup_stale_reborn(struct ps *ps)
+{
+	setup_stale(ps);
+	create(ps, 0, 3);
+}
+
+static void setup_bound(struct ps *ps)
+{
+	struct ps_handle root = test_handle(9);
+
+	ps_bind(ps, (const u8 *)"lower-filesystem", &root);
+}
+
+/* --- superblock --- */
+
+static void setup_foreign(struct ps *ps)
+{
+	u32 *words = sim_live();
+
+	(void)ps;
+	for (u32 i = 0; i < 65536 / sizeof(*words); i++)
+		words[i] = sim_random(~0u) | 1;
+	memcpy(sim_durable(), words, TEST_SIZE);
+}
+
+/* A store whose geometry is another: its data lie where tables are going to be. */
+static void setup_old_store(struct ps *ps)
+{
+	test_format(TEST_FILES);
+	if (!ps_open(ps, sim_live(), TEST_SIZE, 0))
+		setup_pages(ps);
+}
+
+static void op_format(struct ps *ps)
+{
+	(void)ps;
+	test_format(256);
+}
+
+static void setup_bad_copy(u32 copy)
+{
+	u8 *image = sim_live();
+
+	image[copy * PS_PAGE_SIZE + 40] ^= 1;
+	memcpy(sim_durable(), image, TEST_SIZE);
+}
+
+static void setup_bad_a(struct ps *ps)
+{
+	setup_pages(ps);
+	sim_settle();
+	setup_bad_copy(0);
+}
+
+static void setup_bad_b(struct ps *ps)
+{
+	setup_pages(ps);
+	sim_settle();
+	setup_bad_copy(1);
+}
+
+static void op_open(struct ps *ps)
+{
+	ps_open(ps, sim_live(), TEST_SIZE, ps->flush_caches ? PS_OPEN_FLUSH_CACHES : 0);
+}
+
+static void op_bind(struct ps *ps)
+{
+	struct ps_handle root = test_handle(7);
+
+	ps_bind(ps, (const u8 *)"0123456789abcdef", &root);
+}
+
+static void op_bind_unbind(struct ps *ps)
+{
+	op_bind(ps);
+	ack();
+	ps_unbind(ps);
+}
+
+/* --- files --- */
+
+static void op_create(struct ps *ps)
+{
+	struct ps_handle handle = test_handle(25);
+
+	ps_file_create(ps, 0, &handle, 4242);
+}
+
+static void op_unlink(struct ps *ps)
+{
+	ps_file_set_state(ps, 0, PS_FILE_UNLINKED);
+	ack();
+	ps_file_set_state(ps, 0, PS_FILE_LIVE);
+}
+
+static void op_set_size(struct ps *ps)
+{
+	ps_file_set_size(ps, 0, 123456789);
+	ps_fence(ps);
+	ack();
+	ps_file_set_size(ps, 0, 1);
+	ps_fence(ps);
+}
+
+static void op_file_free(struct ps *ps)
+{
+	ps_file_free(ps, 0);
+}
+
+/* --- pages --- */
+
+static void op_move_1(struct ps *ps)
+{
+	move_in(ps, 8, 1, 0, 1, PS_PAGE_SIZE);
+}
+
+static void op_move_2(struct ps *ps)
+{
+	move_in(ps, 8, 1, 0, 2, PS_PAGE_SIZE);
+}
+
+static void op_move_3(struct ps *ps)
+{
+	move_in(ps, 8, 1, 0, 3, PS_PAGE_SIZE);
+}
+
+static void op_move_4(struct ps *ps)
+{
+	move_in(ps, 8, 1, 0, 4, PS_PAGE_SIZE);
+}
+
+/* Few words, so that all states are visited; records in two cache lines. */
+static void op_move_few_words(struct ps *ps)
+{
+	move_in(ps, 10, 1, 1000, 4, 16);
+}
+
+static void op_set_clean(struct ps *ps)
+{
+	ps_page_set_state(ps, 1, PS_PAGE_CLEAN);
+	ps_fence(ps);
+	ack();
+	ps_page_set_state(ps, 1, PS_PAGE_OUT_OF_SYNC);
+	ps_fence(ps);
+}
+
+static void op_pages_free(struct ps *ps)
+{
+	static const u32 pages[] = { 0, 2, 3 };
+
+	ps_pages_free(ps, pages, ARRAY_SIZE(pages));
+}
+
+static void op_reuse(struct ps *ps)
+{
+	static const u32 pages[] = { 2 };
+
+	ps_pages_free(ps, pages, 1);
+	write_page(ps, 2, 0, PS_PAGE_SIZE, 5);
+	ps_page_prepare(ps, 2, 1, 0);
+	ps_pages_commit(ps, &(struct ps_move){ .page = 2, .file = 1 }, 1, PS_PAGE_OUT_OF_SYNC);
+}
+
+/* The same record and index as in its earlier life: only the generation differs. */
+static void op_reuse_stale(struct ps *ps)
+{
+	ps_page_prepare(ps, 2, 0, 12);
+	write_page(ps, 2, 0, 64, 5);
+	ps_pages_commit(ps, &(struct ps_move){ .page = 2, .file = 0, .index = 12 }, 1,
+			PS_PAGE_OUT_OF_SYNC);
+}
+
+static void op_reuse_stale_elsewhere(struct ps *ps)
+{
+	write_page(ps, 2, 0, 64, 5);
+	ps_page_prepare(ps, 2, 1, 12);
+	ps_pages_commit(ps, &(struct ps_move){ .page = 2, .file = 1, .index = 12 }, 1,
+			PS_PAGE_CLEAN);
+}
+
+/* A whole life: the file dies, its record and its page serve another. */
+static void op_file_succeeds_file(struct ps *ps)
+{
+	ps_file_free(ps, 0);
+	ack();
+	create(ps, 0, 3);
+	ack();
+	op_reuse_stale(ps);
+}
+
+static void op_rewrite(struct ps *ps)
+{
+	write_page(ps, 1, 13, 70, 6);
+	ps_fence(ps);
+	ack();
+	write_page(ps, 1, 0, 50, 7);
+	ps_fence(ps);
+	ack();
+	write_page(ps, 1, 0, PS_PAGE_SIZE, 8);
+	ps_fence(ps);
+}
+
+static void op_rewrite_zero(struct ps *ps)
+{
+	ps_page_zero(ps, 1, 100, 60);
+	ps_fence(ps);
+}
+
+/* As a program does through a MAP_SYNC mapping. */
+static void op_rewrite_mapped(struct ps *ps)
+{
+	__le64 *words = ps_page_addr(ps, 1);
+
+	for (u32 round = 0; round < 2; round++) {
+		for (u32 i = 0; i < 10; i++)
+			pm_store64(&words[i], cpu_to_le64((u64)round << 32 | i));
+		ps_page_flush(ps, 1, 0, 80);
+		ps_fence(ps);
+		ack();
+	}
+}
+
+static void op_rewrite_clean(struct ps *ps)
+{
+	ps_page_set_state(ps, 0, PS_PAGE_OUT_OF_SYNC);
+	ps_fence(ps);
+	ack();
+	write_page(ps, 0, 8, 40, 6);
+	ps_fence(ps);
+}
+
+static void op_append_page(struct ps *ps)
+{
+	move_in(ps, 8, 0, 14, 1, 32);
+	ack();
+	ps_file_set_size(ps, 0, 14 * PS_PAGE_SIZE + 32);
+	ps_fence(ps);
+}
+
+static void op_append_in_page(struct ps *ps)
+{
+	write_page(ps, 3, 64, 40, 6);
+	ps_fence(ps);
+	ack();
+	ps_file_set_size(ps, 0, 13 * PS_PAGE_SIZE + 104);
+	ps_fence(ps);
+}
+
+/*
+ * Some steps may be missing without harm in one scenario because only another
+ * one needs them; .spared says how many, over both domains.
+ *   - Format where no store was: breaking the superblock copies hides nothing.
+ *   - Reuse of a stale page in its old place: the old check word names the old
+ *     generation and so makes the new commit word stale until it is replaced.
+ */
+static const struct scenario scenarios[] = {
+	{ .name = "format a blank device", .raw = true, .op = op_format, .spared = 4 },
+	{ .name = "format a foreign device", .raw = true, .setup = setup_foreign, .op = op_format,
+	  .spared = 6 },
+	{ .name = "format over a store", .raw = true, .setup = setup_old_store, .op = op_format },
+	{ .name = "open, copy A bad", .setup = setup_bad_a, .op = op_open },
+	{ .name = "open, copy B bad", .setup = setup_bad_b, .op = op_open },
+	{ .name = "bind, unbind", .op = op_bind_unbind },
+	{ .name = "bind elsewhere", .setup = setup_bound, .op = op_bind },
+	{ .name = "create a file", .op = op_create },
+	{ .name = "create a file in a used record", .setup = setup_stale, .op = op_create },
+	{ .name = "unlink a file, link it again", .setup = setup_pages, .op = op_unlink },
+	{ .name = "set size", .setup = setup_pages, .op = op_set_size },
+	{ .name = "free a file", .setup = setup_pages, .op = op_file_free },
+	{ .name = "move 1 page in", .setup = setup_pages, .op = op_move_1 },
+	{ .name = "move 2 pages in", .setup = setup_pages, .op = op_move_2 },
+	{ .name = "move 3 pages in", .setup = setup_pages, .op = op_move_3 },
+	{ .name = "move 4 pages in", .setup = setup_pages, .op = op_move_4 },
+	{ .name = "move 4 pages of few words in", .setup = setup_pages, .op = op_move_few_words },
+	{ .name = "set clean, set out-of-sync", .setup = setup_pages, .op = op_set_clean },
+	{ .name = "free pages", .setup = setup_pages, .op = op_pages_free },
+	{ .name = "free a page, reuse it", .setup = setup_pages, .op = op_reuse },
+	{ .name = "reuse a stale page, same place",
+	  .setup = setup_stale_reborn, .op = op_reuse_stale,
+	  .spared = 1 },
+	{ .name = "reuse a stale page elsewhere",
+	  .setup = setup_stale_reborn, .op = op_reuse_stale_elsewhere },
+	{ .name = "a file succeeds a file", .setup = setup_pages, .op = op_file_succeeds_file,
+	  .spared = 1 },
+	{ .name = "rewrite a page", .setup = setup_pages, .op = op_rewrite },
+	{ .name = "zero a range of a page", .setup = setup_pages, .op = op_rewrite_zero },
+	{ .name = "rewrite through a mapping", .setup = setup_pages, .op = op_rewrite_mapped },
+	{ .name = "rewrite a clean page", .setup = setup_clean_page, .op = op_rewrite_clean },
+	{ .name = "append a page", .setup = setup_pages, .op = op_append_page },
+	{ .name = "append within a page", .setup = setup_pages, .op = op_append_in_page },
+};
+
+static const char *const domain_names[] = { "memory controller", "CPU cache" };
+
+void crash_tests(void)
+{
+	for (u32 i = 0; i < ARRAY_SIZE(scenarios); i++) {
+		for (u32 domain = SIM_MEM_CTRL; domain <= SIM_CPU_CACHE; domain++) {
+			u64 states = sim_states(), sampled = sim_sampled();
+			const char *wrong;
+			struct ps ps;
+
+			sim_seed(1);
+			ps = crash_setup(&scenarios[i], domain);
+			wrong = crash_explore(&scenarios[i], &ps, domain, SAMPLES, SIM_NONE, 0);
+			printf("crash: %s, %s: %llu states%s\n", scenarios[i].name,
+			       domain_names[domain], sim_states() - states,
+			       sim_sampled() > sampled ? " (sampled)" : "");
+			if (!EXPECT(!wrong))
+				printf("\t%s\n", wrong);
+		}
+	}
+}
+
+/* Leaves out each step of one kind in turn; returns how many nobody missed. */
+static u32 sabotage(const struct scenario *scenario, enum sim_domain domain,
+		    enum sim_sabotage what)
+{
+	static const char *const names[] = { "", "fence", "flush", "copy past the caches" };
+	u32 spared = 0;
+
+	for (u32 nth = 0;; nth++) {
+		struct ps ps;
+		const char *wrong;
+
+		sim_seed(1);
+		ps = crash_setup(scenario, domain);
+		wrong = crash_explore(scenario, &ps, domain, SABOTAGE_SAMPLES, what, nth);
+		if (!sim_sabotage_reached())
+			return spared;
+		if (!sim_sabotaged())
+			continue;
+		if (!wrong)
+			spared++;
+		if (!wrong && !scenario->spared)
+			printf("\t%s, %s: nobody misses %s %u\n", scenario->name,
+			       domain_names[domain], names[what], nth);
+	}
+}
+
+void sabotage_tests(void)
+{
+	for (u32 i = 0; i < ARRAY_SIZE(scenarios); i++) {
+		u32 spared = sabotage(&scenarios[i], SIM_MEM_CTRL, SIM_NO_FENCE) +
+			     sabotage(&scenarios[i], SIM_MEM_CTRL, SIM_NO_FLUSH) +
+			     sabotage(&scenarios[i], SIM_MEM_CTRL, SIM_CACHED) +
+			     sabotage(&scenarios[i], SIM_CPU_CACHE, SIM_NO_FENCE);
+
+		if (!EXPECT(spared == scenarios[i].spared))
+			printf("\t%s: nobody missed %u steps\n", scenarios[i].name, spared);
+	}
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Counting what passed, and the groups of tests that main() runs.
+ */
+#ifndef FOREBAY_TESTS_CORE_TEST_H
+#define FOREBAY_TESTS_CORE_TEST_H
+
+#include <stdbool.h>
+
+/* One test: counts it, and says so if it failed. */
+#define EXPECT(condition) test_result(condition, __FILE__, __LINE__, #condition)
+
+bool test_result(bool passed, const char *file, int line, const char *what);
+
+void basic_tests(void);
+void crash_tests(void);
+void sabotage_tests(void);
+void random_tests(void);
+void corruption_tests(void);
+
+#endif
