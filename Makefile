@@ -41,7 +41,13 @@ debug-kernel: ## build the kernel with KASAN, lockdep, kmemleak and fault inject
 	scripts/setup --for debug-kernel
 	vm/debug-kernel
 
+powercut: modules tools ## cut the power N times and look for lost promises (N=100, POWERCUT='--fs xfs ...')
+	tests/powercut/run $(or $(N),100) $(POWERCUT)
+
+powercut-selftest: modules tools ## show that the power-cut campaign notices faults put in on purpose
+	tests/powercut/selftest
+
 clean: ## remove build/
 	rm -rf build
 
-.PHONY: help setup modules test-core debug-kernel clean
+.PHONY: help setup modules test-core debug-kernel powercut powercut-selftest clean

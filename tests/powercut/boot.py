@@ -27,16 +27,18 @@ class System:
     persistence: str = "mem-ctrl"
     pmem: int = 64 << 20
     cache_bytes: int = 0                # use only so much of the PMem; 0: all
+    module: str = ""                    # a forebay.ko other than the one that is built
 
     def environment(self):
         return {"SYSTEM": self.name, "LOWER_TYPE": self.lower_type, "LOWER_OPTIONS": self.lower_options,
-                "CACHE_BYTES": str(self.cache_bytes)}
+                "CACHE_BYTES": str(self.cache_bytes), "MODULE": self.module}
 
     def __str__(self):
         if self.name == "lower":
             return f"{self.lower_type} ({self.lower_options})"
         cache = self.cache_bytes or self.pmem
-        return f"forebay over {self.lower_type} ({self.lower_options}), {self.persistence}, {cache >> 20} MiB"
+        broken = f", {Path(self.module).parts[-3]}" if self.module else ""
+        return f"forebay over {self.lower_type} ({self.lower_options}), {self.persistence}, {cache >> 20} MiB{broken}"
 
 
 @dataclass

@@ -5,14 +5,15 @@ In a leg, each boot checks what the cut before it left and runs into the next on
 fresh ones; the last boot only checks. So N cuts take N boots and one more a leg.
 """
 
+import json
 import os
 import random
 import shutil
 import subprocess
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 
-from .boot import BUILD, HERE, Boot, Dice
+from .boot import BUILD, HERE, Boot, Dice, System
 from .iteration import Iteration
 from .plan import Shape
 
@@ -26,6 +27,7 @@ class Options:
     running: float = 4.0        # seconds to the latest cut
     fresh: float = 0.3          # how often file systems are made anew
     in_recovery: float = 0.12   # how often the power goes again before recovery is through
+    stop: bool = False          # at the first failure
     map_sync: bool = True       # writers store to MAP_SYNC mappings too (forebay only)
     say: object = print
 
@@ -106,6 +108,10 @@ class Leg:
             dice = replace(dice, in_recovery=None)
             outcome = Boot(self.system, self.images, dice, check, run, plan).carry_out()
         self._count(outcome, check, run, dice)
+        if outcome.failures:
+            (self.folder / "failure.json").write_text(json.dumps({
+                "system": asdict(self.system), "check": check and check.folder.name, "seed": self.options.seed,
+                "what": outcome.failures}, indent=1) + "\n")
         return not outcome.failures
 
     def _throw(self):
@@ -161,12 +167,27 @@ class Leg:
         return f"[{self.folder.name}] " + ", ".join(parts)
 
 
+def again(folder):
+    """Boots what the cut before a failure left (a leg's folder) and checks it once more; the Outcome."""
+    failure = json.loads((folder / "failure.json").read_text())
+    system = System(**failure["system"])
+    images = folder / "again"
+    shutil.rmtree(images, ignore_errors=True)
+    shutil.copytree(folder / "before", images)
+    check = Iteration(folder / failure["check"], ordered=system.lower_type != "btrfs")
+    dice = Dice(fresh=False, running=0, in_recovery=None, syncs=1, drop_caches=False, writeback_centiseconds=500,
+                dump_mapped=False, ssd_seed=0)
+    return Boot(system, images, dice, check).carry_out()
+
+
 def campaign(cuts, systems, options):
     tally, begin = Tally(), time.monotonic()
     root = BUILD / f"run-{os.getpid()}"
     for number, (system, length) in enumerate(leg_lengths(cuts, systems)):
         options.say(f"leg {number}: {system}, {length} cuts")
         Leg(root / f"leg{number}", system, length, options, tally).run()
+        if tally.failures and options.stop:
+            break
     tally.seconds = time.monotonic() - begin
     if root.exists() and not any(root.iterdir()):
         root.rmdir()

@@ -12,13 +12,23 @@ cache=/dev/pmem0
 
 fail() { echo "failed: $*"; exit 1; }
 
+# The one that is built, or a broken one (broken.py) that modprobe doesn't know.
+load_forebay() {
+	if [ -z "$MODULE" ]; then
+		modprobe forebay
+		return
+	fi
+	for needed in $(modinfo -F depends "$MODULE" | tr , ' '); do modprobe "$needed"; done
+	insmod "$MODULE"
+}
+
 ready() {
 	modprobe virtio_blk
 	modprobe "$LOWER_TYPE"
 	mkdir -p /mnt/lower /mnt/forebay
 	until [ -b /dev/vda ]; do sleep 0.02; done
 	if [ "$SYSTEM" = forebay ]; then
-		modprobe forebay
+		load_forebay
 		if [ "$CACHE_BYTES" != 0 ]; then
 			# A cache smaller than a namespace can be; not written to the device, so it is done at each boot.
 			addpart /dev/pmem0 1 0 $((CACHE_BYTES / 512))
@@ -68,6 +78,9 @@ disturb() {
 	echo $((2 * WRITEBACK_CENTISECONDS)) >/proc/sys/vm/dirty_expire_centisecs
 	if [ "$DROP_CACHES" = 1 ]; then
 		while sleep 0.3; do echo 3 >/proc/sys/vm/drop_caches; done &
+	fi
+	if [ "$SYSTEM" = forebay ]; then
+		while sleep 0.2; do echo "free $(cat /sys/fs/forebay/*/pages_free)"; done &
 	fi
 }
 
