@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""On the host: the images behind the guest's SSD and PMem, so that their own first use costs nothing in a measurement.
+
+The SSD's image is written all over once and kept: a sparse file would have the host allocate blocks within the guest's
+flushes, which a real SSD does not. The PMem's image is memory: a file on disk would be written back by the host under
+the guest's feet. It lasts as long as this process, through any number of boots.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+from vm.qemu import pmem_bytes
+from vm.settings import GIB, Settings
+
+NVME_BYTES = 3 * GIB
+PMEM_BYTES = GIB
+CHUNK = 4 << 20
+
+
+class Devices:
+    """A folder for vm's --keep. One process at a time may use it."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        self._take()
+        _write_all_over(folder / "nvme.img", NVME_BYTES)
+        self._memory = os.memfd_create("forebay-bench-pmem")
+        os.posix_fallocate(self._memory, 0, pmem_bytes(self.settings()))
+        pmem = folder / "pmem.img"
+        pmem.unlink(missing_ok=True)
+        pmem.symlink_to(f"/proc/{os.getpid()}/fd/{self._memory}")
+
+    def settings(self, **others) -> Settings:
+        return Settings(pmem=PMEM_BYTES, nvme=NVME_BYTES, keep=self.folder, **others)
+
+    def close(self) -> None:
+        (self.folder / "pmem.img").unlink(missing_ok=True)
+        os.close(self._memory)
+        os.close(self._lock)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.close()
+
+    def _take(self) -> None:
+        self._lock = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT)
+        try:
+            os.lockf(self._lock, os.F_TLOCK, 0)
+        except BlockingIOError:
+            raise RuntimeError(f"{self.folder} is in use by another benchmark") from None
+
+
+def _write_all_over(path: Path, size: int) -> None:
+    if path.exists() and path.stat().st_size == size and path.stat().st_blocks * 512 >= size:
+        return
+    print(f"bench: writing the emulated SSD all over, once ({size >> 30} GiB)", file=sys.stderr)
+    chunk = os.urandom(CHUNK)
+    with open(path, "wb", buffering=0) as file:
+        for _ in range(size // CHUNK):
+            file.write(chunk)
+        os.fsync(file.fileno())

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Which workloads are compared on which systems, and what must come out (issue 2)."""
+
+from dataclasses import dataclass
+
+from .systems import SYSTEMS
+
+
+@dataclass(frozen=True)
+class Target:
+    """The ratio that a system must reach to another."""
+    workload: str
+    to: str
+    at_least: float
+    of: str = "forebay"
+
+
+@dataclass(frozen=True)
+class Experiment:
+    about: str
+    workloads: tuple[str, ...]
+    systems: tuple[str, ...]
+    targets: tuple[Target, ...] = ()
+    rounds: int = 3
+    seconds: float = 3          # that a run of a workload counts
+    budget: float = 600         # seconds: no round begins that would not end in them
+    least_rounds: int = 2       # the budget notwithstanding
+    full_rounds: int = 7
+
+    def plan(self, full: bool, systems: tuple[str, ...] | None, rounds: int | None) -> dict:
+        """What the guest is told."""
+        if full:
+            systems = systems or tuple(SYSTEMS)
+            rounds = rounds or self.full_rounds
+        return {"workloads": list(self.workloads), "systems": list(systems or self.systems),
+                "rounds": rounds or self.rounds, "least_rounds": rounds or self.least_rounds,
+                "seconds": self.seconds * (2 if full else 1), "budget": self.budget}
+
+
+SYNC = ("redis-set-c1", "redis-set-c50", "fio-fdatasync-j1", "fio-fdatasync-j2")
+SYNC_TARGETS = (
+    Target("fio-fdatasync-j1", "ext4", 80), Target("fio-fdatasync-j1", "tmpfs", 0.6),
+    Target("fio-fdatasync-j2", "tmpfs", 0.8),
+    Target("redis-set-c1", "ext4", 4.5), Target("redis-set-c1", "tmpfs", 0.9),
+)
+READS_AND_WRITES = ("seqwrite", "seqread-cold", "seqread-cached", "randread-cached")
+
+EXPERIMENTS = {
+    "demo": Experiment("Redis and fio, every write made durable; what `make demo` runs", SYNC,
+                       ("ext4", "dm-writecache", "forebay", "tmpfs"), SYNC_TARGETS, seconds=2, budget=150),
+    "sync": Experiment("the demo's workloads on more systems", SYNC,
+                       ("ext4", "xfs", "ext4-pmem-journal", "dm-writecache", "forebay", "ext4-dax", "tmpfs"),
+                       SYNC_TARGETS),
+    "append": Experiment("a log that grows", ("append-fdatasync",),
+                         ("ext4", "dm-writecache", "forebay", "ext4-dax", "tmpfs"),
+                         (Target("append-fdatasync", "ext4", 60),), rounds=5),
+    "randwrite-128k": Experiment("larger writes, each made durable", ("randwrite-128k",),
+                                 ("ext4", "dm-writecache", "forebay", "ext4-dax", "tmpfs"),
+                                 (Target("randwrite-128k", "ext4", 4),), rounds=5),
+    "no-tax": Experiment("work that never syncs: nothing to gain, nothing to lose", (*READS_AND_WRITES, "untar"),
+                         ("ext4", "forebay"),
+                         (*(Target(workload, "ext4", 0.95) for workload in READS_AND_WRITES),
+                          Target("untar", "ext4", 0.9)), rounds=7),
+}

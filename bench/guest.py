@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""In the guest: carries out a plan and prints an event a line, as JSON.
+
+The order of the systems rotates from round to round. In a round each system is set up once, from a clean state, and runs
+all the workloads, each in a new folder that is removed after it.
+"""
+
+import json
+import os
+import shutil
+import sys
+import time
+import traceback
+
+from . import systems
+from .workloads import WORKLOADS
+
+
+def main(plan: dict) -> int:
+    begin = time.monotonic()
+    tell("machine", kernel=os.uname().release)
+    rounds = []                 # seconds that each took
+    try:
+        while len(rounds) < plan["rounds"]:
+            spent = time.monotonic() - begin
+            if len(rounds) >= plan["least_rounds"] and spent + max(rounds) > plan["budget"]:
+                break
+            one_round(plan, len(rounds))
+            rounds.append(time.monotonic() - begin - spent)
+    except Exception as problem:
+        tell("failed", problem=f"{type(problem).__name__}: {problem}", trace=traceback.format_exc())
+        return 1
+    tell("done", rounds=len(rounds))
+    return 0
+
+
+def one_round(plan: dict, number: int) -> None:
+    for system in rotated(plan["systems"], number):
+        begin = time.monotonic()
+        with systems.clean(system) as folder:
+            tell("ready", system=system, seconds=round(time.monotonic() - begin, 2))
+            for workload in plan["workloads"]:
+                tell("start", system=system, workload=workload, round=number + 1)
+                begin = time.monotonic()
+                sample = measure(workload, folder, plan["seconds"])
+                tell("sample", system=system, workload=workload, round=number + 1, sample=sample,
+                     seconds=round(time.monotonic() - begin, 2))
+
+
+def measure(workload: str, folder: str, seconds: float) -> dict:
+    place = os.path.join(folder, workload)
+    os.mkdir(place)
+    os.sync()
+    sample = WORKLOADS[workload][2](place, seconds)
+    if not sample["value"] > 0:
+        raise ValueError(f"{workload}: measured {sample['value']}")
+    shutil.rmtree(place)
+    os.sync()
+    return sample
+
+
+def rotated(items: list, by: int) -> list:
+    by %= len(items)
+    return items[by:] + items[:by]
+
+
+def tell(event: str, **what) -> None:
+    print(json.dumps({"event": event, **what}), flush=True)
+
+
+if __name__ == "__main__":
+    with open(sys.argv[1]) as file:
+        sys.exit(main(json.load(file)))

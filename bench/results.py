@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""An experiment from plan to files: results.json, chart.png, and the table on the terminal."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+from vm.settings import CHECKOUT
+
+from . import chart, sources, stats, table
+from .boot import carry_out, now
+from .devices import Devices
+from .experiments import Experiment
+from .progress import say, seconds
+from .versions import host, versions
+
+BUILD = CHECKOUT / "build" / "bench"
+
+
+def devices() -> Devices:
+    return Devices(BUILD / "images")
+
+
+def measure(name: str, experiment: Experiment, plan: dict, on: Devices) -> dict:
+    """Boots, measures, and returns the results as they go to JSON."""
+    if "untar" in plan["workloads"]:
+        sources.make()
+    say(f"{name}: {len(plan['workloads'])} workloads on {len(plan['systems'])} systems, up to {plan['rounds']} rounds")
+    began, before = now(), host()
+    samples, guest = carry_out(plan, on)
+    found = stats.rows(samples)
+    settings = asdict(on.settings())
+    return {
+        "experiment": name, "began": began, "seconds": round(seconds(), 1),
+        "rows": found, "ratios": stats.ratios(found), "targets": stats.verdicts(found, experiment.targets),
+        "versions": versions() | {"kernel": guest["kernel"]},
+        "settings": plan | {key: settings[key] for key in ("pmem", "nvme", "mem", "smp", "persistence")}
+        | {"rounds": guest["rounds"], "host": before},
+    }
+
+
+def publish(results: dict, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "results.json"
+    unfinished = path.with_suffix(".new")
+    unfinished.write_text(json.dumps(results, indent=1) + "\n")
+    unfinished.replace(path)
+    chart.draw(results, folder / "chart.png")
+    table.show(results)
+    print(f"{path}\n{folder / 'chart.png'}")

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""From samples to rows, ratios and verdicts."""
+
+from statistics import median
+
+from .experiments import Target
+from .workloads import WORKLOADS
+
+REFERENCES = ("ext4", "tmpfs")      # each system's ratio to these is shown
+
+
+def rows(samples: list[dict]) -> list[dict]:
+    """One row for each workload and system, in the plan's order; `samples` are the guest's sample events."""
+    groups: dict[tuple[str, str], list[dict]] = {}
+    for event in samples:
+        groups.setdefault((event["workload"], event["system"]), []).append(event["sample"])
+    return [row(workload, system, found) for (workload, system), found in groups.items()]
+
+
+def row(workload: str, system: str, samples: list[dict]) -> dict:
+    runs = [sample["value"] for sample in samples]
+    made = {"workload": workload, "system": system, "metric": WORKLOADS[workload][0], "value": median(runs),
+            "spread": [min(runs), max(runs)], "runs": runs}
+    others = sorted({name for sample in samples for name in sample} - {"value"})
+    return made | {name: median(sample[name] for sample in samples if name in sample) for name in others}
+
+
+def ratio(table: list[dict], workload: str, of: str, to: str) -> float | None:
+    """Of the medians; None if one was not measured."""
+    values = {row["system"]: row["value"] for row in table if row["workload"] == workload}
+    return values[of] / values[to] if of in values and to in values else None
+
+
+def ratios(table: list[dict]) -> list[dict]:
+    found = []
+    for row in table:
+        for to in REFERENCES:
+            value = ratio(table, row["workload"], row["system"], to)
+            if value is not None and to != row["system"]:
+                found.append({"workload": row["workload"], "system": row["system"], "to": to, "ratio": value})
+    return found
+
+
+def verdicts(table: list[dict], targets: tuple[Target, ...]) -> list[dict]:
+    """Each target with what was measured; those that the systems chosen cannot answer are left out."""
+    found = []
+    for target in targets:
+        value = ratio(table, target.workload, target.of, target.to)
+        if value is not None:
+            found.append({"workload": target.workload, "of": target.of, "to": target.to,
+                          "at_least": target.at_least, "ratio": value, "ok": value >= target.at_least})
+    return found

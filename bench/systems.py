@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What is compared: each system set up in the guest from a clean state, and taken down again.
+
+A system is a context manager that yields an empty folder. All use the same SSD and the same PMem; both are wiped before
+each. The SSD has been written all over beforehand (bench/devices.py), so nothing is discarded and file systems don't pay
+for the image's first allocation. ext4 and xfs have the same options wherever they appear: the defaults, with the
+background initialisation of ext4 done by mkfs.
+"""
+
+import os
+import time
+from contextlib import contextmanager
+
+from .commands import CommandFailed, run
+
+SSD, PMEM = "/dev/nvme0n1", "/dev/pmem0"
+LOWER, PLACE = "/mnt/bench-lower", "/mnt/bench"
+WIPED = 4 << 20         # bytes at either end of a device: where superblocks are
+
+MKFS_EXT4 = ("mkfs.ext4", "-q", "-F", "-b", "4096", "-E", "lazy_itable_init=0,lazy_journal_init=0,nodiscard")
+
+
+@contextmanager
+def ext4():
+    """ext4 on the SSD"""
+    run(*MKFS_EXT4, SSD)
+    with mounted("ext4", SSD, PLACE):
+        yield PLACE
+
+
+@contextmanager
+def xfs():
+    """xfs on the SSD"""
+    run("mkfs.xfs", "-q", "-f", "-K", SSD)
+    with mounted("xfs", SSD, PLACE):
+        yield PLACE
+
+
+@contextmanager
+def ext4_pmem_journal():
+    """ext4 on the SSD, journal on the PMem: data=ordered, a sync still waits for the data's way to the SSD"""
+    # The journal's place is known by its UUID, which mkfs takes from the journal device.
+    run("mkfs.ext4", "-q", "-F", "-b", "4096", "-O", "journal_dev", PMEM, "32768")     # 128 MiB
+    run(*MKFS_EXT4, "-J", f"device={PMEM}", SSD)
+    with mounted("ext4", SSD, PLACE):
+        yield PLACE
+
+
+@contextmanager
+def dm_writecache():
+    """ext4 on dm-writecache, the PMem as its cache"""
+    # Best settings found: the persistent-memory type (p), so that a flush is a fence and no block I/O; blocks of
+    # 4096 bytes, the file system's; the defaults for the rest. Writeback starts at half full (high_watermark 50),
+    # which the workloads here don't reach: dm-writecache answers from PMem throughout. Other values of
+    # autocommit_blocks don't matter when each write is followed by a flush.
+    sectors = int(run("blockdev", "--getsz", SSD))
+    run("modprobe", "dm-writecache")
+    run("dmsetup", "create", "bench", "--table", f"0 {sectors} writecache p {SSD} {PMEM} 4096 0")
+    try:
+        device = "/dev/mapper/bench"
+        run(*MKFS_EXT4, device)
+        with mounted("ext4", device, PLACE):
+            yield PLACE
+        # What mkfs left in the cache, the journal of zeros, need not reach the SSD: the next system wipes both.
+    finally:
+        run("dmsetup", "remove", "--retry", "bench")
+
+
+@contextmanager
+def forebay():
+    """forebay over ext4 on the SSD, the PMem as its cache"""
+    run(*MKFS_EXT4, SSD)
+    run("modprobe", "forebay")
+    run("forebay", "format", PMEM)
+    with forebay_as_it_is():
+        yield PLACE
+
+
+@contextmanager
+def forebay_as_it_is():
+    """Mounts what is there: after a power cut, say."""
+    run("modprobe", "forebay")
+    with mounted("ext4", SSD, LOWER), mounted("forebay", LOWER, PLACE, f"cache={PMEM}"):
+        yield PLACE
+
+
+@contextmanager
+def tmpfs():
+    """tmpfs, the limit: no storage at all"""
+    with mounted("tmpfs", "tmpfs", PLACE, "size=75%"):
+        yield PLACE
+
+
+@contextmanager
+def ext4_dax():
+    """ext4 with DAX on the PMem: all data in PMem, none on the SSD"""
+    run(*MKFS_EXT4, PMEM)
+    with mounted("ext4", PMEM, PLACE, "dax=always"):
+        yield PLACE
+
+
+SYSTEMS = {
+    "ext4": ext4,
+    "xfs": xfs,
+    "ext4-pmem-journal": ext4_pmem_journal,
+    "dm-writecache": dm_writecache,
+    "forebay": forebay,
+    "ext4-dax": ext4_dax,
+    "tmpfs": tmpfs,
+}
+
+
+@contextmanager
+def clean(name: str):
+    """The system by that name, on wiped devices, in an empty folder."""
+    for device in (SSD, PMEM):
+        wipe(device)
+    drop_caches()
+    with SYSTEMS[name]() as folder:
+        yield folder
+
+
+@contextmanager
+def mounted(kind: str, device: str, place: str, options: str = ""):
+    os.makedirs(place, exist_ok=True)
+    run("mount", "-t", kind, *(["-o", options] if options else []), device, place)
+    try:
+        yield
+    finally:
+        umount(place)
+
+
+def umount(place: str) -> None:
+    """A program that was just killed may hold the mount for a moment."""
+    for attempt in range(20):
+        try:
+            run("umount", place)
+            return
+        except CommandFailed:
+            if attempt == 19:
+                raise
+            time.sleep(0.1)
+
+
+def wipe(device: str) -> None:
+    zeros = bytes(1 << 20)
+    fd = os.open(device, os.O_WRONLY)
+    try:
+        size = os.lseek(fd, 0, os.SEEK_END)
+        for start in (0, size - WIPED):
+            for offset in range(start, start + WIPED, len(zeros)):
+                os.pwrite(fd, zeros, offset)
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def drop_caches() -> None:
+    os.sync()
+    with open("/proc/sys/vm/drop_caches", "w") as file:
+        file.write("3")

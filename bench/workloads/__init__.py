@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What is measured: each workload works in a folder for about so many seconds and returns {"value": ...}.
+
+Besides the value, in the workload's unit, a workload may return figures of its own; they go to the JSON results.
+"""
+
+from . import fio, redis, untar
+
+OPS, MIB, FILES = "ops/s", "MiB/s", "files/s"
+
+# name: (unit, what it is, function of folder and seconds)
+WORKLOADS = {
+    "redis-set-c1": (OPS, "Redis SET, appendfsync always, 1 client", redis.sets(clients=1)),
+    "redis-set-c50": (OPS, "Redis SET, appendfsync always, 50 clients", redis.sets(clients=50)),
+    "fio-fdatasync-j1": (OPS, "4 KiB random write + fdatasync, 1 job", fio.synced_writes(jobs=1)),
+    "fio-fdatasync-j2": (OPS, "4 KiB random write + fdatasync, 2 jobs", fio.synced_writes(jobs=2)),
+    "append-fdatasync": (OPS, "4 KiB append + fdatasync", fio.synced_appends()),
+    "randwrite-128k": (OPS, "128 KiB random write + fdatasync", fio.synced_writes(block=128 << 10, mib=256)),
+    "seqwrite": (MIB, "buffered sequential write of a new file, no sync", fio.sequential_write()),
+    "seqread-cold": (MIB, "buffered sequential read, caches dropped", fio.sequential_read(cached=False)),
+    "seqread-cached": (MIB, "buffered sequential read, cached", fio.sequential_read(cached=True)),
+    "randread-cached": (OPS, "4 KiB random read, cached", fio.random_read()),
+    "untar": (FILES, "tar x of kernel sources, no sync", untar.untar()),
+}

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Workloads that fio runs: synchronous system calls of one file a job (ioengine=psync).
+
+Files that are overwritten or read exist in full before fio starts and are synced: no system pays for allocation or for
+unwritten extents in the time that counts, which would slow down ext4 most.
+"""
+
+import json
+import os
+
+from ..commands import run
+from ..systems import drop_caches
+
+CHUNK = 1 << 20
+RAMP = 0.5              # seconds before fio counts
+
+
+def synced_writes(jobs: int = 1, block: int = 4096, mib: int = 64):
+    def measure(folder: str, seconds: float) -> dict:
+        for job in range(jobs):
+            lay_out(f"{folder}/{job}", mib)
+        report = fio(folder, "--rw=randwrite", f"--bs={block}", f"--size={mib}m", f"--numjobs={jobs}", "--fdatasync=1",
+                     "--filename_format=$jobnum", *timed(seconds))
+        return {"value": report["write"]["iops"], **latencies(report.get("sync", {}))}
+    return measure
+
+
+def synced_appends():
+    def measure(folder: str, seconds: float) -> dict:
+        # Without fallocate=none fio would allocate the whole file first, and nothing would grow. It is large enough not
+        # to wrap around in a few seconds.
+        report = fio(folder, "--rw=write", "--bs=4k", "--size=1g", "--fallocate=none", "--fdatasync=1",
+                     "--filename_format=$jobnum", *timed(seconds))
+        return {"value": report["write"]["iops"], **latencies(report.get("sync", {}))}
+    return measure
+
+
+def sequential_write(mib: int = 256):
+    """A fixed amount, below the limit at which the kernel makes writers wait for storage."""
+    def measure(folder: str, seconds: float) -> dict:
+        report = fio(folder, "--rw=write", "--bs=128k", f"--size={mib}m", "--fallocate=none",
+                     "--filename_format=$jobnum")
+        return {"value": report["write"]["bw_bytes"] / (1 << 20)}
+    return measure
+
+
+def sequential_read(cached: bool, mib: int = 256):
+    def measure(folder: str, seconds: float) -> dict:
+        lay_out(f"{folder}/0", mib)
+        drop_caches()
+        if cached:
+            read_all(f"{folder}/0")
+        report = fio(folder, "--rw=read", "--bs=128k", f"--size={mib}m", "--filename_format=$jobnum", "--invalidate=0",
+                     *(timed(seconds) if cached else []))
+        return {"value": report["read"]["bw_bytes"] / (1 << 20)}
+    return measure
+
+
+def random_read(mib: int = 128):
+    def measure(folder: str, seconds: float) -> dict:
+        lay_out(f"{folder}/0", mib)
+        read_all(f"{folder}/0")
+        report = fio(folder, "--rw=randread", "--bs=4k", f"--size={mib}m", "--filename_format=$jobnum", "--invalidate=0",
+                     "--gtod_reduce=1", *timed(seconds))
+        return {"value": report["read"]["iops"]}
+    return measure
+
+
+def fio(folder: str, *options: str) -> dict:
+    """What fio reports of the jobs together."""
+    output = run("fio", "--name=bench", f"--directory={folder}", "--ioengine=psync", "--group_reporting",
+                 "--output-format=json", *options)
+    return parse(output)
+
+
+def parse(output: str) -> dict:
+    """fio may say things before its JSON begins."""
+    jobs = json.loads(output[output.index("{\n"):])["jobs"]
+    if len(jobs) != 1 or jobs[0]["error"]:
+        raise ValueError(f"fio: {len(jobs)} groups of jobs, error {jobs[0]['error']}")
+    return jobs[0]
+
+
+def latencies(sync: dict) -> dict:
+    """Of the sync calls, in microseconds."""
+    lat = sync.get("lat_ns", {})
+    percentiles = lat.get("percentile", {})
+    found = {"sync_mean_us": lat.get("mean"), "sync_p50_us": percentiles.get("50.000000"),
+             "sync_p99_us": percentiles.get("99.000000")}
+    return {name: round(value / 1000, 2) for name, value in found.items() if value}
+
+
+def timed(seconds: float) -> list[str]:
+    return ["--time_based", f"--runtime={round(seconds * 1000)}ms", f"--ramp_time={round(RAMP * 1000)}ms"]
+
+
+def lay_out(path: str, mib: int) -> None:
+    """A file full of data, synced."""
+    data = os.urandom(CHUNK)
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    try:
+        for _ in range(mib):
+            os.write(fd, data)
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def read_all(path: str) -> None:
+    buffer = bytearray(CHUNK)
+    with open(path, "rb", buffering=0) as file:
+        while file.readinto(buffer):
+            pass

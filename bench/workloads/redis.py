@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Redis with appendfsync always, unmodified, set upon by redis-benchmark over TCP on the loopback interface.
+
+The rate is what the server answered in a fixed time, by its own count: the same length of run for the slow system and
+the fast one, and nothing of the start.
+"""
+
+import subprocess
+import time
+
+from .. import resp
+
+RAMP = 0.5              # seconds before counting starts
+SERVER = ["redis-server", "--bind", "127.0.0.1", "--protected-mode", "no", "--save", "", "--appendonly", "yes",
+          "--appendfsync", "always", "--auto-aof-rewrite-percentage", "0"]
+BENCHMARK = ["redis-benchmark", "-q", "-t", "set", "-r", "100000", "-n", "100000000"]
+
+
+def sets(clients: int):
+    def measure(folder: str, seconds: float) -> dict:
+        with Server(folder) as server:
+            load = subprocess.Popen([*BENCHMARK, "-c", str(clients)], stdin=subprocess.DEVNULL,
+                                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            try:
+                wait_until(lambda: calls(server.connection) > 0, "redis-benchmark to begin")
+                time.sleep(RAMP)
+                before, begin = calls(server.connection), time.monotonic()
+                time.sleep(seconds)
+                after, end = calls(server.connection), time.monotonic()
+                if load.poll() is not None:
+                    raise RuntimeError(f"redis-benchmark ended early, with status {load.returncode}")
+            finally:
+                load.kill()
+                load.wait()
+            return {"value": (after - before) / (end - begin)}
+    return measure
+
+
+class Server:
+    """redis-server in a folder; `connection` is to it. Ends without saving."""
+
+    def __init__(self, folder: str):
+        self._folder = folder
+
+    def __enter__(self):
+        self._log = open(f"{self._folder}/redis.log", "wb")
+        self._process = subprocess.Popen([*SERVER, "--dir", self._folder], stdin=subprocess.DEVNULL, stdout=self._log,
+                                         stderr=self._log)
+        try:
+            wait_until(self._answers, "redis-server to answer")
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *exception):
+        self._process.kill()
+        self._process.wait()
+        self._log.close()
+
+    def _answers(self) -> bool:
+        if self._process.poll() is not None:
+            with open(f"{self._folder}/redis.log", errors="replace") as log:
+                raise RuntimeError(f"redis-server ended with status {self._process.returncode}: {log.read()[-2000:]}")
+        try:
+            self.connection = resp.Connection()
+            return self.connection.call("PING") == b"PONG"      # -LOADING while it reads the log
+        except (OSError, resp.ErrorReply):
+            return False
+
+
+def calls(connection) -> int:
+    return parse_calls(connection.call("INFO", "commandstats").decode())
+
+
+def parse_calls(info: str) -> int:
+    """How often the server has executed SET."""
+    for line in info.splitlines():
+        if line.startswith("cmdstat_set:"):
+            return int(line.partition("calls=")[2].partition(",")[0])
+    return 0
+
+
+def wait_until(true, what: str, seconds: float = 60) -> None:
+    until = time.monotonic() + seconds
+    while not true():
+        if time.monotonic() > until:
+            raise RuntimeError(f"waited {seconds:g} s for {what}")
+        time.sleep(0.02)
