@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Finds forebay mounts, and who uses a block device.
+ *
+ * The kernel shows a mount's cache as the mount option it was given, which may
+ * be a link; mounts, devices and /sys/fs/forebay meet in the kernel's name of
+ * the device.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <libmount.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "message.h"
+#include "mounts.h"
+#include "sysfs.h"
+
+static struct libmnt_table *read_mountinfo(void)
+{
+	char path[PATH_MAX];
+
+	return mnt_new_table_from_file(kernel_path(path, "/proc/self/mountinfo"));
+}
+
+static void cache_name(struct libmnt_fs *fs, char name[NAME_MAX + 1])
+{
+	char path[PATH_MAX], *value;
+	struct stat st;
+	size_t len;
+
+	name[0] = '\0';
+	if (mnt_fs_get_option(fs, "cache", &value, &len) || !value || len >= sizeof(path))
+		return;
+	snprintf(path, sizeof(path), "%.*s", (int)len, value);
+	if (stat(path, &st) || !S_ISBLK(st.st_mode) || !disk_name(st.st_rdev, name))
+		snprintf(name, NAME_MAX + 1, "%s", basename(path));
+}
+
+static bool add(struct forebay_mounts *mounts, struct libmnt_fs *fs)
+{
+	struct forebay_mount *grown, *mount;
+
+	grown = realloc(mounts->mount, (mounts->n + 1) * sizeof(*grown));
+	if (!grown)
+		return false;
+	mounts->mount = grown;
+	mount = &grown[mounts->n];
+	mount->id = mnt_fs_get_id(fs);
+	mount->target = strdup(mnt_fs_get_target(fs) ?: "");
+	mount->lower = strdup(mnt_fs_get_source(fs) ?: "");
+	cache_name(fs, mount->cache);
+	mounts->n++;
+	return mount->target && mount->lower;
+}
+
+/**
+ * mounts_read - find all forebay mounts that this process can see
+ * @mounts: filled in; the caller calls mounts_free()
+ *
+ * Return: false, after a message, if mountinfo cannot be read.
+ */
+bool mounts_read(struct forebay_mounts *mounts)
+{
+	struct libmnt_table *table = read_mountinfo();
+	struct libmnt_iter *iter = mnt_new_iter(MNT_ITER_FORWARD);
+	struct libmnt_fs *fs;
+	bool good = table && iter;
+
+	*mounts = (struct forebay_mounts){ };
+	while (good && !mnt_table_next_fs(table, iter, &fs))
+		if (mnt_fs_match_fstype(fs, "forebay"))
+			good = add(mounts, fs);
+	mnt_free_iter(iter);
+	mnt_unref_table(table);
+	if (!good)
+		problem("cannot read what is mounted (/proc/self/mountinfo)");
+	return good;
+}
+
+/**
+ * mounts_free - release what mounts_read() found
+ * @mounts: from there
+ */
+void mounts_free(struct forebay_mounts *mounts)
+{
+	for (int i = 0; i < mounts->n; i++) {
+		free(mounts->mount[i].target);
+		free(mounts->mount[i].lower);
+	}
+	free(mounts->mount);
+}
+
+/**
+ * mount_of_cache - the first mount that uses a cache device
+ * @mounts: from mounts_read()
+ * @cache: the kernel's name of the device
+ *
+ * Return: NULL if there is none that this process can see.
+ */
+const struct forebay_mount *mount_of_cache(const struct forebay_mounts *mounts, const char *cache)
+{
+	for (int i = 0; i < mounts->n; i++)
+		if (!strcmp(mounts->mount[i].cache, cache))
+			return &mounts->mount[i];
+	return NULL;
+}
+
+static const struct forebay_mount *mount_by_target(const struct forebay_mounts *mounts,
+						   const char *path)
+{
+	char *real = realpath(path, NULL);
+	const struct forebay_mount *found = NULL;
+
+	for (int i = 0; i < mounts->n; i++)
+		if (!strcmp(mounts->mount[i].target, real ?: path))
+			found = &mounts->mount[i];
+	free(real);
+	return found;
+}
+
+/**
+ * mount_of_path - the forebay mount that a file or directory is on
+ * @mounts: from mounts_read()
+ * @path: a mount point, or anything below one
+ *
+ * Return: NULL if it is on none.
+ */
+const struct forebay_mount *mount_of_path(const struct forebay_mounts *mounts, const char *path)
+{
+	struct statx stx;
+
+	if (!statx(AT_FDCWD, path, AT_NO_AUTOMOUNT, STATX_MNT_ID, &stx) &&
+	    stx.stx_mask & STATX_MNT_ID)
+		for (int i = 0; i < mounts->n; i++)
+			if ((__u64)mounts->mount[i].id == stx.stx_mnt_id)
+				return &mounts->mount[i];
+	return mount_by_target(mounts, path);
+}
+
+static bool say_mounted(const char *path, dev_t rdev)
+{
+	struct libmnt_table *table = read_mountinfo();
+	struct libmnt_fs *fs = table ? mnt_table_find_devno(table, rdev, MNT_ITER_FORWARD) : NULL;
+
+	if (fs) {
+		problem("%s is mounted on %s (%s)", path, mnt_fs_get_target(fs),
+			mnt_fs_get_fstype(fs));
+		advice("Unmount it first, if you are sure: umount %s", mnt_fs_get_target(fs));
+	}
+	mnt_unref_table(table);
+	return fs;
+}
+
+static bool say_holder(const char *path, const char *disk)
+{
+	char folder[PATH_MAX];
+	struct dirent *entry;
+	bool found = false;
+	DIR *dir;
+
+	dir = opendir(kernel_path(folder, "/sys/class/block/%s/holders", disk));
+	while (dir && !found && (entry = readdir(dir))) {
+		if (entry->d_name[0] == '.')
+			continue;
+		problem("%s is used by /dev/%s", path, entry->d_name);
+		found = true;
+	}
+	if (dir)
+		closedir(dir);
+	return found;
+}
+
+static bool say_cache(const char *path, const char *disk)
+{
+	const struct forebay_mount *mount;
+	struct forebay_mounts mounts;
+	bool found = false;
+	uint64_t pages;
+
+	if (!mounts_read(&mounts))
+		return false;
+	mount = mount_of_cache(&mounts, disk);
+	if (mount) {
+		problem("%s is the cache of %s, which is mounted", path, mount->target);
+		advice("`forebay status %s` shows it; or unmount first: umount %s", mount->target,
+		       mount->target);
+		found = true;
+	} else if (cache_attribute(disk, "pages_total", &pages)) {
+		problem("%s is the cache of a forebay mount that is not visible from here", path);
+		advice("Another mount namespace (a container?) has it; unmount it there first.");
+		found = true;
+	}
+	mounts_free(&mounts);
+	return found;
+}
+
+/**
+ * say_who_uses - say that a block device is in use, and by whom
+ * @path: how the user calls it
+ * @rdev: its number
+ *
+ * Return: false, and no message, if no user was found.
+ */
+bool say_who_uses(const char *path, dev_t rdev)
+{
+	char disk[NAME_MAX + 1];
+
+	if (disk_name(rdev, disk) && (say_cache(path, disk) || say_holder(path, disk)))
+		return true;
+	return say_mounted(path, rdev);
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What is mounted, as far as it matters here.
+ */
+#ifndef FOREBAY_TOOLS_MOUNTS_H
+#define FOREBAY_TOOLS_MOUNTS_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+/* One line of mountinfo; a file system bound to two places has two. */
+struct forebay_mount {
+	int id;
+	char *target;			/* the mount point */
+	char *lower;			/* the directory below */
+	char cache[NAME_MAX + 1];	/* the kernel's name of the cache device */
+};
+
+struct forebay_mounts {
+	struct forebay_mount *mount;
+	int n;
+};
+
+bool mounts_read(struct forebay_mounts *mounts);
+void mounts_free(struct forebay_mounts *mounts);
+const struct forebay_mount *mount_of_cache(const struct forebay_mounts *mounts, const char *cache);
+const struct forebay_mount *mount_of_path(const struct forebay_mounts *mounts, const char *path);
+bool say_who_uses(const char *path, dev_t rdev);
+
+#endif

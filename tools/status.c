@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * forebay status: gathers the state of caches, of mounted ones from the kernel,
+ * of others from the device itself.
+ */
+#include <dirent.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "message.h"
+#include "mounts.h"
+#include "status.h"
+#include "store.h"
+#include "sysfs.h"
+#include "verb.h"
+
+enum { OPT_JSON = 1 };
+
+static const struct option options[] = {
+	{ "json", no_argument, NULL, OPT_JSON },
+	OPTION_HELP,
+	{ }
+};
+
+struct gathering {
+	struct forebay_mounts mounts;
+	json_object *caches;		/* array */
+};
+
+/* Where a cache is mounted, and over what. */
+static void add_mounts(json_object *cache, const char *name, const struct forebay_mounts *mounts)
+{
+	const struct forebay_mount *first = mount_of_cache(mounts, name);
+	json_object *targets = json_object_new_array();
+
+	for (int i = 0; i < mounts->n; i++)
+		if (!strcmp(mounts->mount[i].cache, name))
+			json_object_array_add(targets,
+					      json_object_new_string(mounts->mount[i].target));
+	json_object_object_add(cache, "mountpoints", targets);
+	json_object_object_add(cache, "lower",
+			       first ? json_object_new_string(first->lower) : NULL);
+}
+
+static json_object *attribute_value(const char *text)
+{
+	char *end;
+	long long number = strtoll(text, &end, 10);
+
+	if (*text && !*end)
+		return json_object_new_int64(number);
+	return json_object_new_string(text);
+}
+
+/* Every attribute that the kernel shows, also those that this command doesn't know. */
+static bool gather_mounted(struct gathering *all, const char *name)
+{
+	char folder[PATH_MAX], path[PATH_MAX], text[PATH_MAX];
+	struct dirent *entry;
+	json_object *cache;
+	DIR *dir;
+
+	dir = opendir(kernel_path(folder, FOREBAY_SYSFS "/%s", name));
+	if (!dir) {
+		problem("cannot read %s: %s", folder, strerror(errno));
+		return false;
+	}
+	cache = json_object_new_object();
+	snprintf(text, sizeof(text), "/dev/%s", name);
+	json_object_object_add(cache, "device", json_object_new_string(text));
+	json_object_object_add(cache, "mounted", json_object_new_boolean(true));
+	add_mounts(cache, name, &all->mounts);
+	while ((entry = readdir(dir))) {
+		kernel_path(path, FOREBAY_SYSFS "/%s/%s", name, entry->d_name);
+		if (entry->d_name[0] != '.' && kernel_read(path, text, sizeof(text)))
+			json_object_object_add(cache, entry->d_name, attribute_value(text));
+	}
+	closedir(dir);
+	json_object_array_add(all->caches, cache);
+	return true;
+}
+
+static bool gather_unmounted(struct gathering *all, const char *path)
+{
+	struct store_counts counts;
+	json_object *cache;
+	struct device dev;
+	enum ps_error err;
+	struct ps ps;
+
+	if (!device_open(&dev, path, 0))
+		return false;
+	err = ps_open(&ps, dev.base, dev.size, PS_OPEN_READ_ONLY);
+	if (err) {
+		problem("%s: %s", path, ps_strerror(err));
+		if (err == PS_E_CORRUPT || err == PS_E_GEOMETRY)
+			advice("`forebay check %s` tells more.", path);
+		device_close(&dev);
+		return false;
+	}
+	store_count(&ps, &counts);
+	cache = json_object_new_object();
+	json_object_object_add(cache, "device", json_object_new_string(path));
+	json_object_object_add(cache, "mounted", json_object_new_boolean(false));
+	add_mounts(cache, "", &(struct forebay_mounts){ });
+	store_describe(&ps, &counts, cache);
+	json_object_array_add(all->caches, cache);
+	device_close(&dev);
+	return true;
+}
+
+static bool is_mounted(const char *name)
+{
+	uint64_t pages;
+
+	return cache_attribute(name, "pages_total", &pages);
+}
+
+/* A device, an image, or anything on a forebay mount. */
+static bool gather_one(struct gathering *all, const char *path)
+{
+	const struct forebay_mount *mount = mount_of_path(&all->mounts, path);
+	char name[NAME_MAX + 1];
+	struct stat st;
+
+	if (mount)
+		return gather_mounted(all, mount->cache);
+	if (stat(path, &st)) {
+		problem("cannot find %s: %s", path, strerror(errno));
+		return false;
+	}
+	if (S_ISDIR(st.st_mode)) {
+		problem("%s is not on a forebay mount", path);
+		advice("`forebay status` lists the mounts.");
+		return false;
+	}
+	if (S_ISBLK(st.st_mode) && disk_name(st.st_rdev, name) && is_mounted(name))
+		return gather_mounted(all, name);
+	return gather_unmounted(all, path);
+}
+
+static int is_name(const struct dirent *entry)
+{
+	return entry->d_name[0] != '.';
+}
+
+static bool gather_all(struct gathering *all)
+{
+	char folder[PATH_MAX];
+	struct dirent **entries;
+	bool good = true;
+	int n;
+
+	n = scandir(kernel_path(folder, FOREBAY_SYSFS), &entries, is_name, versionsort);
+	for (int i = 0; i < n; i++) {
+		good = gather_mounted(all, entries[i]->d_name) && good;
+		free(entries[i]);
+	}
+	if (n >= 0)
+		free(entries);
+	return good;
+}
+
+static void print(const struct gathering *all)
+{
+	size_t n = json_object_array_length(all->caches);
+
+	for (size_t i = 0; i < n; i++) {
+		if (i)
+			putchar('\n');
+		print_cache(json_object_array_get_idx(all->caches, i));
+	}
+}
+
+static enum exit_status status(const struct verb *verb, int argc, char **argv)
+{
+	struct gathering all;
+	bool json = false, good = true;
+
+	while (next_option(verb, argc, argv) != -1)
+		json = true;
+	if (!mounts_read(&all.mounts))
+		return FAILED;
+	all.caches = json_object_new_array();
+	for (int i = optind; i < argc; i++)
+		good = gather_one(&all, argv[i]) && good;
+	if (optind == argc)
+		good = gather_all(&all);
+	if (!json && good && !json_object_array_length(all.caches))
+		puts("No forebay file system is mounted.");
+	if (json) {
+		print_json(all.caches);
+	} else {
+		print(&all);
+		json_object_put(all.caches);
+	}
+	mounts_free(&all.mounts);
+	return good ? DONE : FAILED;
+}
+
+const struct verb verb_status = {
+	.name = "status",
+	.arguments = "[--json] [MOUNTPOINT|DEVICE]...",
+	.summary = "show what caches hold and do",
+	.help = "Shows the caches that are mounted, or those of the mount points and devices named.\n"
+		"A device that is not mounted is read directly, which takes root.\n"
+		"\n"
+		"  --json              a JSON array with an object for each cache\n",
+	.options = options,
+	.run = status,
+};

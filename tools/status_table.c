@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The state of a cache as people read it, with a sentence for everything that
+ * somebody should do something about.
+ */
+#include <inttypes.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "../core/format.h"
+#include "message.h"
+#include "status.h"
+
+#define BAR_WIDTH	40
+
+static bool has(json_object *cache, const char *key)
+{
+	return json_object_object_get(cache, key);
+}
+
+static uint64_t number(json_object *cache, const char *key)
+{
+	return json_object_get_int64(json_object_object_get(cache, key));
+}
+
+/* NULL: the cache has no such value. */
+static const char *text(json_object *cache, const char *key)
+{
+	return json_object_get_string(json_object_object_get(cache, key));
+}
+
+static bool is_mounted(json_object *cache)
+{
+	return json_object_get_boolean(json_object_object_get(cache, "mounted"));
+}
+
+static const char *pages_text(char buffer[SIZE_TEXT], uint64_t pages)
+{
+	return size_text(buffer, pages << PS_PAGE_SHIFT);
+}
+
+static double percent(uint64_t part, uint64_t whole)
+{
+	return whole ? 100.0 * part / whole : 0;
+}
+
+static void row(const char *name)
+{
+	printf("  %-12s ", name);
+}
+
+static void print_title(json_object *cache)
+{
+	json_object *targets = json_object_object_get(cache, "mountpoints");
+	size_t n = json_object_array_length(targets);
+
+	fputs(style(stdout, BOLD), stdout);
+	for (size_t i = 0; i < n; i++)
+		printf("%s%s", i ? ", " : "",
+		       json_object_get_string(json_object_array_get_idx(targets, i)));
+	if (!n)
+		printf("%s", text(cache, "device"));
+	puts(plain(stdout));
+	if (!is_mounted(cache))
+		puts("  not mounted");
+	else if (!n)
+		puts("  mounted where this process cannot see it");
+}
+
+static void print_identity(json_object *cache)
+{
+	const char *lower = text(cache, "lower"), *persistence = text(cache, "persistence");
+	char size[SIZE_TEXT];
+
+	row("cache");
+	printf("%s, %s, UUID %s\n", text(cache, "device"),
+	       pages_text(size, number(cache, "pages_total")), text(cache, "cache_uuid"));
+	row("lower");
+	if (!text(cache, "lower_uuid"))
+		puts("none yet");
+	else
+		printf("%s%sfile system %s\n", lower ?: "", lower ? " on " : "",
+		       text(cache, "lower_uuid"));
+	if (has(cache, "mode")) {
+		row("mode");
+		puts(text(cache, "mode"));
+	}
+	if (persistence) {
+		row("durable in");
+		puts(!strcmp(persistence, "cpu-cache") ? "CPU caches" :
+		     !strcmp(persistence, "memory-controller") ?
+		     "the memory controller (caches are flushed)" : persistence);
+	}
+}
+
+static void print_share(const char *name, uint64_t pages, uint64_t total, const char *note)
+{
+	char size[SIZE_TEXT];
+
+	row(name);
+	printf("%12s %5.1f %%%s\n", pages_text(size, pages), percent(pages, total), note);
+}
+
+/* Cells of the bar for a share; whoever has any page gets one. */
+static int cells(uint64_t pages, uint64_t total)
+{
+	int n = total ? pages * BAR_WIDTH / total : 0;
+
+	return pages && !n ? 1 : n;
+}
+
+static void print_bar(uint64_t out_of_sync, uint64_t clean, uint64_t total)
+{
+	int hot = cells(out_of_sync, total), warm = cells(clean, total);
+
+	if (hot + warm > BAR_WIDTH)
+		warm = BAR_WIDTH - hot;
+	row("");
+	putchar('[');
+	fputs(style(stdout, YELLOW), stdout);
+	for (int i = 0; i < hot; i++)
+		putchar('#');
+	fputs(style(stdout, GREEN), stdout);
+	for (int i = 0; i < warm; i++)
+		putchar('=');
+	fputs(plain(stdout), stdout);
+	printf("%*s]\n", BAR_WIDTH - hot - warm, "");
+}
+
+static void print_pages(json_object *cache)
+{
+	uint64_t total = number(cache, "pages_total"), out_of_sync = number(cache, "pages_out_of_sync");
+	uint64_t clean = number(cache, "pages_clean"), free = number(cache, "pages_free");
+	uint64_t known = out_of_sync + clean + free;
+	char size[SIZE_TEXT], note[64] = "";
+
+	if (number(cache, "pages_dirty"))
+		snprintf(note, sizeof(note), "  (%s of it being written through mappings)",
+			 pages_text(size, number(cache, "pages_dirty")));
+	print_share("out-of-sync", out_of_sync, total, note);
+	print_share("clean", clean, total, "");
+	print_share("free", free, total, "");
+	if (known < total && is_mounted(cache))
+		print_share("waiting", total - known, total, "  (for its file to be found)");
+	print_bar(out_of_sync, clean, total);
+	row("files");
+	printf("%" PRIu64 " of %" PRIu64 "\n", number(cache, "files_used"),
+	       number(cache, "files_total"));
+}
+
+static void print_work(json_object *cache)
+{
+	uint64_t absorbed = number(cache, "syncs_absorbed"), lower = number(cache, "syncs_lower");
+	char size[SIZE_TEXT];
+
+	row("syncs");
+	printf("%" PRIu64 " absorbed (%.1f %%), %" PRIu64 " went below\n", absorbed,
+	       percent(absorbed, absorbed + lower), lower);
+	row("moved in");
+	printf("%s\n", pages_text(size, number(cache, "pages_absorbed")));
+	row("written back");
+	printf("%s\n", pages_text(size, number(cache, "pages_written_back")));
+	row("reclaimed");
+	printf("%s\n", pages_text(size, number(cache, "pages_reclaimed")));
+	if (number(cache, "pages_recovered")) {
+		row("recovered");
+		printf("%s at mount\n", pages_text(size, number(cache, "pages_recovered")));
+	}
+}
+
+static void mark(const char *colour)
+{
+	printf("  %s!%s ", style(stdout, colour), plain(stdout));
+}
+
+static const char *first_mountpoint(json_object *cache)
+{
+	json_object *targets = json_object_object_get(cache, "mountpoints");
+	json_object *first = json_object_array_get_idx(targets, 0);
+
+	return first ? json_object_get_string(first) : "MOUNTPOINT";
+}
+
+static void say_unplaced(json_object *cache)
+{
+	uint64_t pages = number(cache, "pages_unplaced");
+	char size[SIZE_TEXT];
+
+	if (!pages)
+		return;
+	mark(RED);
+	printf("%" PRIu64 " page%s (%s) can't be placed: the lower file is gone or can't be opened (see dmesg).\n"
+	       "    Kept, and tried again by `forebay drain`; `forebay drain --discard-unplaced %s` gives up on them.\n",
+	       pages, PLURAL(pages), pages_text(size, pages), first_mountpoint(cache));
+}
+
+static void say_writeback(json_object *cache)
+{
+	uint64_t failed = number(cache, "writeback_errors");
+	int err = -(int)number(cache, "last_error");
+
+	if (err) {
+		mark(RED);
+		printf("Writing back fails: %s (%" PRIu64 " attempt%s so far).\n"
+		       "    Nothing is lost: the pages stay in the cache, and are tried again. %s\n",
+		       strerror(err), failed, PLURAL(failed), lower_advice(err));
+	} else if (failed) {
+		mark(YELLOW);
+		printf("Writing back failed %" PRIu64 " time%s since mount; the latest attempt succeeded.\n",
+		       failed, PLURAL(failed));
+	}
+}
+
+static void say_full(json_object *cache)
+{
+	uint64_t full = number(cache, "cache_full");
+
+	if (!full)
+		return;
+	mark(YELLOW);
+	printf("%" PRIu64 " sync%s found the cache full and went to storage; a larger cache would take them.\n",
+	       full, PLURAL(full));
+}
+
+static void say_unmounted(json_object *cache)
+{
+	uint64_t damaged = number(cache, "records_damaged"), pages = number(cache, "pages_out_of_sync");
+
+	if (damaged) {
+		mark(RED);
+		printf("%" PRIu64 " record%s damaged; `forebay check %s` tells more.\n", damaged,
+		       damaged == 1 ? " is" : "s are", text(cache, "device"));
+	}
+	if (pages && !is_mounted(cache)) {
+		mark(YELLOW);
+		printf("The lower file system lacks what is out-of-sync. To have it there, mount and unmount:\n"
+		       "    mount -t forebay -o cache=%s LOWER MOUNTPOINT\n", text(cache, "device"));
+	}
+}
+
+/**
+ * print_cache - print the state of one cache
+ * @cache: as status.h has it
+ */
+void print_cache(struct json_object *cache)
+{
+	print_title(cache);
+	print_identity(cache);
+	print_pages(cache);
+	if (is_mounted(cache))
+		print_work(cache);
+	say_unplaced(cache);
+	say_writeback(cache);
+	say_full(cache);
+	say_unmounted(cache);
+}

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Opens a cache device or an image of one and maps it, so that core/ can read
+ * or make the store on it.
+ *
+ * A block device is opened exclusively: then no mount and no other program has
+ * it, and nobody takes it meanwhile. What the kernel wrote past the block
+ * device's page cache is seen because that cache is emptied first.
+ */
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <uuid.h>
+
+#include "message.h"
+#include "mounts.h"
+#include "namespace.h"
+#include "store.h"
+#include "sysfs.h"
+#include "verb.h"
+
+/* Bad blocks, or an image that shrank: nothing that could be gone on with. */
+static void bus_error(int signal)
+{
+	static const char text[] =
+		"forebay: reading the device failed (bad blocks? `ndctl list -M` shows them)\n";
+
+	(void)signal;
+	if (write(STDERR_FILENO, text, sizeof(text) - 1) < 0)
+		_exit(FAILED);
+	_exit(FAILED);
+}
+
+static bool say_kind(const char *path, const struct stat *st)
+{
+	struct pm_namespace ns;
+
+	if (S_ISBLK(st->st_mode) || S_ISREG(st->st_mode))
+		return true;
+	if (S_ISCHR(st->st_mode) && namespace_of_dax(st->st_rdev, &ns)) {
+		problem("%s is %s in devdax mode; a cache must be in fsdax mode", path, ns.name);
+		advice("Convert it (its contents are lost): ndctl create-namespace -f -e %s -m fsdax --map=mem",
+		       ns.name);
+	} else {
+		problem("%s is neither a block device nor an image file", path);
+		advice("A cache is a block device like /dev/pmem0.");
+	}
+	return false;
+}
+
+static bool say_open_failed(const char *path, const struct stat *st)
+{
+	int err = errno;
+
+	if (err == EBUSY && S_ISBLK(st->st_mode)) {
+		if (!say_who_uses(path, st->st_rdev)) {
+			problem("%s is in use", path);
+			advice("`lsblk %s` may show by what.", path);
+		}
+		return false;
+	}
+	problem("cannot open %s: %s", path, strerror(err));
+	if (err == EACCES || err == EPERM)
+		advice("This needs root, or the rights to the device.");
+	return false;
+}
+
+static bool open_and_measure(struct device *dev, unsigned int flags)
+{
+	int mode = O_CLOEXEC | (flags & DEVICE_WRITE ? O_RDWR : O_RDONLY);
+	struct stat st;
+
+	if (stat(dev->path, &st))
+		return say_open_failed(dev->path, &st);
+	if (!say_kind(dev->path, &st))
+		return false;
+	dev->is_disk = S_ISBLK(st.st_mode);
+	dev->rdev = st.st_rdev;
+	dev->size = st.st_size;
+	if (!dev->is_disk || !disk_name(dev->rdev, dev->name))
+		snprintf(dev->name, sizeof(dev->name), "%s", basename(dev->path));
+	if (dev->is_disk && !(flags & DEVICE_SHARED))
+		mode |= O_EXCL;
+	dev->fd = open(dev->path, mode);
+	if (dev->fd < 0)
+		return say_open_failed(dev->path, &st);
+	if (!dev->is_disk)
+		return true;
+	if (ioctl(dev->fd, BLKGETSIZE64, &dev->size)) {
+		problem("cannot tell the size of %s: %s", dev->path, strerror(errno));
+		return false;
+	}
+	ioctl(dev->fd, BLKFLSBUF);	/* only root may; only root has anything to fear */
+	return true;
+}
+
+static bool map_device(struct device *dev, unsigned int flags)
+{
+	int protection = PROT_READ | (flags & DEVICE_WRITE ? PROT_WRITE : 0);
+
+	if (dev->size < PS_MIN_SIZE) {
+		problem("%s: %s", dev->path, ps_strerror(PS_E_TOO_SMALL));
+		return false;
+	}
+	dev->base = mmap(NULL, dev->size, protection, MAP_SHARED, dev->fd, 0);
+	if (dev->base == MAP_FAILED) {
+		problem("cannot map %s: %s", dev->path, strerror(errno));
+		return false;
+	}
+	signal(SIGBUS, bus_error);
+	return true;
+}
+
+/**
+ * device_open - open and map a cache device or an image
+ * @dev: filled in; the caller calls device_close() if that succeeded
+ * @path: of the device
+ * @flags: DEVICE_*
+ *
+ * Return: false, after a message, if it is in use, too small, or can't be opened.
+ */
+bool device_open(struct device *dev, const char *path, unsigned int flags)
+{
+	*dev = (struct device){ .path = path, .fd = -1, .base = MAP_FAILED };
+	if (open_and_measure(dev, flags) && map_device(dev, flags))
+		return true;
+	device_close(dev);
+	return false;
+}
+
+/**
+ * device_close - unmap and close a device
+ * @dev: from device_open()
+ */
+void device_close(struct device *dev)
+{
+	if (dev->base != MAP_FAILED)
+		munmap(dev->base, dev->size);
+	if (dev->fd >= 0)
+		close(dev->fd);
+}
+
+/**
+ * store_count - count what a store holds
+ * @ps: store
+ * @counts: filled in
+ */
+void store_count(const struct ps *ps, struct store_counts *counts)
+{
+	*counts = (struct store_counts){ };
+	for (u32 file = 0; file < ps->nr_files; file++) {
+		struct ps_file_info info;
+
+		if (ps_file_read(ps, file, &info)) {
+			counts->records_damaged++;
+			continue;
+		}
+		counts->files_used += info.state != PS_FILE_FREE;
+		counts->files_unsettled += info.state != PS_FILE_FREE && info.size;
+	}
+	for (u32 page = 0; page < ps->nr_pages; page++) {
+		struct ps_page_info info;
+		int err = ps_page_read(ps, page, &info);
+
+		if (err == -EUCLEAN)
+			counts->records_damaged++;
+		else if (err || info.state == PS_PAGE_FREE)
+			counts->pages_free++;
+		else if (info.state == PS_PAGE_CLEAN)
+			counts->pages_clean++;
+		else
+			counts->pages_out_of_sync++;
+	}
+}
+
+static void add_number(json_object *json, const char *key, u64 number)
+{
+	json_object_object_add(json, key, json_object_new_uint64(number));
+}
+
+/**
+ * store_describe - say what a store is and holds, in the words of docs/sysfs.md
+ * @ps: store
+ * @counts: from store_count()
+ * @json: the object to add it to
+ */
+void store_describe(const struct ps *ps, const struct store_counts *counts, json_object *json)
+{
+	json_object *lower = NULL;
+	char text[37];
+
+	uuid_text(text, ps->super.cache_uuid);
+	json_object_object_add(json, "cache_uuid", json_object_new_string(text));
+	if (ps_is_bound(ps))
+		lower = json_object_new_string(uuid_text(text, ps->super.lower_uuid));
+	json_object_object_add(json, "lower_uuid", lower);
+	add_number(json, "pages_total", ps->nr_pages);
+	add_number(json, "pages_free", counts->pages_free);
+	add_number(json, "pages_clean", counts->pages_clean);
+	add_number(json, "pages_out_of_sync", counts->pages_out_of_sync);
+	add_number(json, "files_total", ps->nr_files);
+	add_number(json, "files_used", counts->files_used);
+	add_number(json, "records_damaged", counts->records_damaged);
+}
+
+/**
+ * uuid_text - a UUID as people write it
+ * @text: where to put it
+ * @uuid: its bytes
+ *
+ * Return: @text.
+ */
+const char *uuid_text(char text[37], const u8 uuid[PS_UUID_SIZE])
+{
+	uuid_unparse_lower(uuid, text);
+	return text;
+}

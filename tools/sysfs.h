@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Small files of the kernel's, and the kernel's names of block devices.
+ */
+#ifndef FOREBAY_TOOLS_SYSFS_H
+#define FOREBAY_TOOLS_SYSFS_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "compiler.h"
+
+#define FOREBAY_SYSFS	"/sys/fs/forebay"
+
+const char *kernel_path(char path[PATH_MAX], const char *format, ...)
+	__printf(2, 3);
+bool kernel_read(const char *path, char *text, size_t size);
+bool disk_name(dev_t rdev, char name[NAME_MAX + 1]);
+bool disk_attribute(dev_t rdev, const char *attribute, char *text, size_t size);
+bool cache_attribute(const char *name, const char *attribute, uint64_t *value);
+
+#endif

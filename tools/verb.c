@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Reads a verb's options, and says what is wrong with them. Long options only:
+ * each is typed rarely, and read more often in somebody's script.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "message.h"
+#include "verb.h"
+
+/**
+ * verb_help - print what a verb does and takes
+ * @verb: which
+ */
+void verb_help(const struct verb *verb)
+{
+	printf("usage: forebay %s %s\n\n%s", verb->name, verb->arguments, verb->help);
+	fputs("  --help              show this\n\nforebay(8) has the whole story.\n", stdout);
+}
+
+/**
+ * usage_problem - say what is wrong with a command line
+ * @verb: whose
+ * @format: the sentence, as for printf()
+ *
+ * Return: USAGE, for the verb to return.
+ */
+enum exit_status usage_problem(const struct verb *verb, const char *format, ...)
+{
+	char *text = NULL;
+	va_list args;
+	int len;
+
+	va_start(args, format);
+	len = vasprintf(&text, format, args);
+	va_end(args);
+	problem("%s", len < 0 ? "wrong usage" : text);
+	advice("usage: forebay %s %s", verb->name, verb->arguments);
+	if (len >= 0)
+		free(text);
+	return USAGE;
+}
+
+/**
+ * next_option - the next option on a verb's command line
+ * @verb: which
+ * @argc: of the verb
+ * @argv: of the verb, its name first
+ *
+ * --help and options that don't exist end the program here.
+ *
+ * Return: the option's letter, or -1 after the last one.
+ */
+int next_option(const struct verb *verb, int argc, char **argv)
+{
+	int option;
+
+	opterr = 0;
+	option = getopt_long(argc, argv, ":", verb->options, NULL);
+	switch (option) {
+	case 'h':
+		verb_help(verb);
+		exit(DONE);
+	case ':':
+		exit(usage_problem(verb, "%s wants a value", argv[optind - 1]));
+	case '?':
+		/* A long option leaves 0 or its letter, a short one its character. */
+		if (argv[optind - 1][0] == '-' && argv[optind - 1][1] == '-')
+			exit(usage_problem(verb, "no such option, or it takes no value: %s",
+					   argv[optind - 1]));
+		exit(usage_problem(verb, "no such option: -%c", optopt));
+	}
+	return option;
+}

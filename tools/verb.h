@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What every verb of the forebay command shares: how it is described, how its
+ * options are read, and what its exit status means.
+ */
+#ifndef FOREBAY_TOOLS_VERB_H
+#define FOREBAY_TOOLS_VERB_H
+
+#include <getopt.h>
+
+#include "compiler.h"
+
+/* As fsck(8) has them; the same for every verb. */
+enum exit_status {
+	DONE = 0,
+	LEFT = 4,	/* check: inconsistencies; drain: pages that stayed in the cache */
+	FAILED = 8,	/* refused, or could not be done */
+	USAGE = 16,
+};
+
+struct verb {
+	const char *name;
+	const char *arguments;		/* behind the name, in the synopsis */
+	const char *summary;		/* one line, for the list of verbs */
+	const char *help;		/* what it does, then its options */
+	const struct option *options;	/* the last is OPTION_HELP */
+	enum exit_status (*run)(const struct verb *verb, int argc, char **argv);
+};
+
+/* Every verb's last option. */
+#define OPTION_HELP	{ "help", no_argument, NULL, 'h' }
+
+extern const struct verb verb_format, verb_status, verb_check, verb_drain;
+
+int next_option(const struct verb *verb, int argc, char **argv);
+void verb_help(const struct verb *verb);
+enum exit_status usage_problem(const struct verb *verb, const char *format, ...)
+	__printf(2, 3);
+
+#endif
