@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Mappings. A mapping belongs to the lower inode's address space (its vm_file is a
+ * backing file there), so reverse mapping, truncation and mlock work as they do
+ * below. Its vm_ops wrap the lower file system's: a DAX page is inserted by page
+ * frame number, anything else is the lower fault.
+ *
+ * Faults hold io_sem shared from the look-up in the index until the page table entry
+ * is set or the lower folio is locked. Who moves a page takes io_sem exclusively,
+ * and the folio's lock to wait for an entry that is about to be set; then it
+ * unmaps. So no entry for a page that moved survives:
+ *   - fault: looks up, and returns the lower folio locked, all under io_sem;
+ *   - map_pages (fault-around, under RCU) maps lower folios only if io_sem can be had
+ *     at once and no DAX page lies in the range;
+ *   - page_mkwrite comes with a folio that was mapped before or is about to be:
+ *     it looks up again, since the page may have moved between;
+ *   - pfn_mkwrite marks the page before its entry becomes writable; if the page
+ *     went meanwhile, so did the entry, and the VFS sees that and faults again.
+ *
+ * MAP_SYNC: a store is durable once it is flushed, without a system call. The fault
+ * handler never maps a lower folio there: it moves the page to PMem first, and what
+ * is needed to find it again is durable when it is mapped. Space below is
+ * reserved by the lower page_mkwrite before a page is writable.
+ */
+#include <linux/fadvise.h>
+#include <linux/file.h>
+#include <linux/mm.h>
+#include <linux/pfn_t.h>
+
+#include "cache.h"
+#include "mmap.h"
+#include "page_index.h"
+#include "range.h"
+#include "sync.h"
+#include "tracker.h"
+#include "writeback.h"
+
+/* How long a fault waits for a free page at a time, and how often. */
+#define FB_SPACE_WAIT	(5 * HZ)
+#define FB_SPACE_TRIES	12
+
+/* All regular files of one lower file system share one set of operations. */
+struct fb_vm_ops {
+	struct vm_operations_struct ops;
+	const struct vm_operations_struct *lower;
+};
+
+static const struct vm_operations_struct *fb_lower_vm_ops(const struct vm_area_struct *vma)
+{
+	return container_of(vma->vm_ops, struct fb_vm_ops, ops)->lower;
+}
+
+/* vma->vm_file is a backing file on the lower inode; this is the upper one. */
+static struct fb_inode *fb_vma_inode(const struct vm_area_struct *vma)
+{
+	return FB_I(d_inode(backing_file_user_path(vma->vm_file)->dentry));
+}
+
+/* Maps a DAX page, not writable: the first store comes back as pfn_mkwrite. */
+static vm_fault_t fb_map_dax(struct fb_inode *fi, struct fb_page *page, struct vm_fault *vmf)
+{
+	unsigned long pfn = fb_page_pfn(FB_SB(fi->vfs_inode.i_sb), page);
+
+	page->referenced = true;
+	if (vmf->cow_page) {
+		/* A private copy is made by the caller, from a locked page. */
+		vmf->page = pfn_to_page(pfn);
+		get_page(vmf->page);
+		lock_page(vmf->page);
+		return VM_FAULT_LOCKED;
+	}
+	return vmf_insert_mixed(vmf->vma, vmf->address,
+				__pfn_to_pfn_t(pfn, PFN_DEV | PFN_MAP));
+}
+
+/* Has the lower file system read the page and, for a store, reserve its space. */
+static vm_fault_t fb_prepare_folio(struct vm_fault *vmf)
+{
+	const struct vm_operations_struct *lower = fb_lower_vm_ops(vmf->vma);
+	enum fault_flag flags = vmf->flags;
+	vm_fault_t ret = lower->fault(vmf);
+
+	if (!(ret & VM_FAULT_LOCKED))
+		return ret;
+	unlock_page(vmf->page);
+	ret = 0;
+	if ((flags & FAULT_FLAG_WRITE) && lower->page_mkwrite) {
+		vmf->flags = FAULT_FLAG_WRITE | FAULT_FLAG_MKWRITE;
+		ret = lower->page_mkwrite(vmf);
+		vmf->flags = flags;
+		if (ret & VM_FAULT_LOCKED)
+			unlock_page(vmf->page);
+		ret &= VM_FAULT_ERROR | VM_FAULT_NOPAGE;
+	}
+	return ret;
+}
+
+static vm_fault_t fb_wait_for_space(struct fb_sb *fsb, unsigned int *tries)
+{
+	fb_writeback_kick(fsb);
+	if (++*tries > FB_SPACE_TRIES)
+		return VM_FAULT_SIGBUS;
+	if (wait_event_killable_timeout(fsb->space_wait, READ_ONCE(fsb->nr_free), FB_SPACE_WAIT) < 0)
+		return VM_FAULT_RETRY;
+	return 0;
+}
+
+/* Moves the page that the fault is about into PMem. */
+static int fb_fault_move(struct fb_inode *fi, pgoff_t index)
+{
+	struct fb_incoming in;
+	int err;
+
+	down_write(&fi->io_sem);
+	inode_dio_wait(fi->lower);
+	err = fb_page_find(fi, index) ? -EEXIST : fb_record_get(fi);
+	if (!err)
+		err = fb_move_in(fi, index, &in);
+	if (!err)
+		fb_pages_publish(fi, &in, 1);
+	up_write(&fi->io_sem);
+	return err == -EEXIST ? 0 : err;
+}
+
+/* Brings the page into PMem for a MAP_SYNC mapping, whatever stands in the way; 0 to look again. */
+static vm_fault_t fb_fault_sync(struct fb_inode *fi, struct vm_fault *vmf, unsigned int *tries)
+{
+	vm_fault_t ret;
+	int err;
+
+	down_read(&fi->io_sem);
+	ret = fb_prepare_folio(vmf);
+	up_read(&fi->io_sem);
+	if (ret)
+		return ret & VM_FAULT_NOPAGE ? 0 : ret;
+	err = fb_fault_move(fi, vmf->pgoff);
+	put_page(vmf->page);
+	vmf->page = NULL;
+	if (err == -ENOSPC)
+		return fb_wait_for_space(FB_SB(fi->vfs_inode.i_sb), tries);
+	if (err == -ENOENT || err == -EBUSY)	/* went away, or held for DMA: again */
+		return ++*tries > FB_SPACE_TRIES ? VM_FAULT_SIGBUS : 0;
+	return err ? vmf_error(err) : 0;
+}
+
+static vm_fault_t fb_fault(struct vm_fault *vmf)
+{
+	struct fb_inode *fi = fb_vma_inode(vmf->vma);
+	unsigned int tries = 0;
+	struct fb_page *page;
+	vm_fault_t ret = 0;
+
+	while (!ret) {
+		down_read(&fi->io_sem);
+		if (vmf->pgoff >= DIV_ROUND_UP_ULL(i_size_read(&fi->vfs_inode), PAGE_SIZE)) {
+			up_read(&fi->io_sem);
+			return VM_FAULT_SIGBUS;
+		}
+		page = fb_page_find(fi, vmf->pgoff);
+		if (page)
+			ret = fb_map_dax(fi, page, vmf);
+		else if (!(vmf->vma->vm_flags & VM_SYNC))
+			ret = fb_lower_vm_ops(vmf->vma)->fault(vmf);
+		up_read(&fi->io_sem);
+		if (!ret)
+			ret = fb_fault_sync(fi, vmf, &tries);
+	}
+	return ret;
+}
+
+static vm_fault_t fb_map_pages(struct vm_fault *vmf, pgoff_t start, pgoff_t end)
+{
+	struct fb_inode *fi = fb_vma_inode(vmf->vma);
+	unsigned long index = start;
+	vm_fault_t ret = 0;
+
+	if ((vmf->vma->vm_flags & VM_SYNC) || !down_read_trylock(&fi->io_sem))
+		return 0;
+	if (!fb_page_next(fi, &index, end))
+		ret = fb_lower_vm_ops(vmf->vma)->map_pages(vmf, start, end);
+	up_read(&fi->io_sem);
+	return ret;
+}
+
+static vm_fault_t fb_page_mkwrite(struct vm_fault *vmf)
+{
+	struct fb_inode *fi = fb_vma_inode(vmf->vma);
+	loff_t pos = (loff_t)vmf->pgoff << PAGE_SHIFT;
+	vm_fault_t ret = VM_FAULT_NOPAGE;
+
+	down_read(&fi->io_sem);
+	if (!fb_page_find(fi, vmf->pgoff)) {
+		ret = fb_lower_vm_ops(vmf->vma)->page_mkwrite(vmf);
+		if (!(ret & (VM_FAULT_ERROR | VM_FAULT_NOPAGE)))
+			fb_track(fi, pos, pos + PAGE_SIZE);
+	}
+	up_read(&fi->io_sem);
+	return ret;
+}
+
+static vm_fault_t fb_pfn_mkwrite(struct vm_fault *vmf)
+{
+	struct fb_inode *fi = fb_vma_inode(vmf->vma);
+	struct file *file = vmf->vma->vm_file;
+	struct fb_page *page;
+
+	file_start_write(file);
+	file_update_time(file);
+	down_read(&fi->io_sem);
+	page = fb_page_find(fi, vmf->pgoff);
+	if (page)
+		__fb_page_touch(fi, page, true);
+	up_read(&fi->io_sem);
+	file_end_write(file);
+	return page ? 0 : VM_FAULT_NOPAGE;
+}
+
+/* The wrapped operations of the lower file system's @lower. */
+static const struct vm_operations_struct *fb_wrap_vm_ops(struct fb_sb *fsb,
+							 const struct vm_operations_struct *lower)
+{
+	struct fb_vm_ops *wrapped = READ_ONCE(fsb->vm_ops), *old;
+
+	if (!wrapped) {
+		wrapped = kzalloc(sizeof(*wrapped), GFP_KERNEL);
+		if (!wrapped)
+			return ERR_PTR(-ENOMEM);
+		wrapped->lower = lower;
+		wrapped->ops = *lower;
+		wrapped->ops.fault = fb_fault;
+		wrapped->ops.huge_fault = NULL;
+		wrapped->ops.map_pages = lower->map_pages ? fb_map_pages : NULL;
+		wrapped->ops.page_mkwrite = lower->page_mkwrite ? fb_page_mkwrite : NULL;
+		wrapped->ops.pfn_mkwrite = fb_pfn_mkwrite;
+		old = cmpxchg(&fsb->vm_ops, NULL, wrapped);
+		if (old) {
+			kfree(wrapped);
+			wrapped = old;
+		}
+	}
+	return wrapped->lower == lower ? &wrapped->ops : ERR_PTR(-ENODEV);
+}
+
+void fb_vm_ops_free(struct fb_sb *fsb)
+{
+	kfree(fsb->vm_ops);
+}
+
+/* What the kernel calls on vma->vm_file: on the upper file's behalf. */
+
+static int fb_vma_file_mmap(struct file *file, struct vm_area_struct *vma)
+{
+	return file_inode(file)->i_fop->mmap(file, vma);
+}
+
+static int fb_vma_file_fsync(struct file *file, loff_t start, loff_t end, int datasync)
+{
+	struct inode *inode = d_inode(backing_file_user_path(file)->dentry);
+	struct file *lower = fb_open_below(FB_I(inode));
+	int err, lower_err;
+
+	if (IS_ERR(lower))
+		return PTR_ERR(lower);
+	err = fb_sync_inode(FB_I(inode), lower, start, end, datasync);
+	fput(lower);
+	lower_err = file_check_and_advance_wb_err(file);
+	return err ?: lower_err;
+}
+
+static long fb_vma_file_fallocate(struct file *file, int mode, loff_t offset, loff_t len)
+{
+	struct file *upper = dentry_open(backing_file_user_path(file), file->f_flags, current_cred());
+	long err;
+
+	if (IS_ERR(upper))
+		return PTR_ERR(upper);
+	err = vfs_fallocate(upper, mode, offset, len);
+	fput(upper);
+	return err;
+}
+
+static int fb_vma_file_fadvise(struct file *file, loff_t offset, loff_t len, int advice)
+{
+	return generic_fadvise(file, offset, len, advice);
+}
+
+static const struct file_operations fb_vma_file_operations = {
+	.owner		= THIS_MODULE,
+	.mmap		= fb_vma_file_mmap,
+	.fsync		= fb_vma_file_fsync,
+	.fallocate	= fb_vma_file_fallocate,
+	.fadvise	= fb_vma_file_fadvise,
+};
+
+/**
+ * fb_mmap() - mmap(2)
+ * @file: upper file
+ * @vma: the mapping
+ *
+ * Return: 0, -ENODEV if the lower file can't be mapped, or another error.
+ */
+int fb_mmap(struct file *file, struct vm_area_struct *vma)
+{
+	struct backing_file_ctx ctx = { .cred = current_cred(), .user_file = file, .accessed = NULL };
+	bool sync = vma->vm_flags & VM_SYNC;
+	const struct vm_operations_struct *ops;
+	struct file *backing;
+	int err;
+
+	backing = fb_open_lower(file, file_inode(file));
+	if (IS_ERR(backing))
+		return PTR_ERR(backing);
+	replace_fops(backing, fops_get(&fb_vma_file_operations));
+	/* The lower file system need not know MAP_SYNC: we see to it. */
+	vm_flags_clear(vma, VM_SYNC);
+	err = backing_file_mmap(backing, vma, &ctx);
+	fput(backing);
+	if (err)
+		return err;
+	if (sync)
+		vm_flags_set(vma, VM_SYNC);
+	ops = fb_wrap_vm_ops(FB_SB(file_inode(file)->i_sb), vma->vm_ops);
+	if (IS_ERR(ops))
+		return PTR_ERR(ops);
+	vma->vm_ops = ops;
+	return 0;
+}

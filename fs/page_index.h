@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Which pages of a file are in PMem, and in what state: page_index.c */
+#ifndef FOREBAY_PAGE_INDEX_H
+#define FOREBAY_PAGE_INDEX_H
+
+#include "forebay.h"
+
+/* A page on its way in: copied, not yet committed. */
+struct fb_incoming {
+	struct fb_page *page;
+	pgoff_t index;
+};
+
+static inline struct fb_page *fb_page_find(struct fb_inode *fi, pgoff_t index)
+{
+	return xa_load(&fi->index, index);
+}
+
+static inline bool fb_has_pages(const struct fb_inode *fi)
+{
+	return READ_ONCE(fi->nr_pages) != 0;
+}
+
+/* The first page at or after *@index and up to @last; *@index becomes its index. */
+static inline struct fb_page *fb_page_next(struct fb_inode *fi, unsigned long *index, pgoff_t last)
+{
+	return xa_find(&fi->index, index, last, XA_PRESENT);
+}
+
+int fb_page_reserve(struct fb_inode *fi, pgoff_t index);
+void fb_page_unreserve(struct fb_inode *fi, struct fb_incoming *in);
+void fb_pages_publish(struct fb_inode *fi, struct fb_incoming *in, unsigned int nr);
+int fb_page_adopt(struct fb_inode *fi, struct fb_page *page, pgoff_t index);
+void __fb_page_touch(struct fb_inode *fi, struct fb_page *page, bool mapped);
+void fb_page_begin_writeback(struct fb_inode *fi, struct fb_page *page);
+bool fb_page_end_writeback(struct fb_inode *fi, struct fb_page *page, bool ok);
+void fb_page_flush(struct fb_inode *fi, struct fb_page *page);
+void fb_page_detach(struct fb_inode *fi, struct fb_page *page);
+void fb_page_forget(struct fb_inode *fi, struct fb_page *page);
+
+/**
+ * fb_page_touch() - a page is about to be changed by the kernel
+ * @fi: its inode; io_sem is held, in either way
+ * @page: the page
+ *
+ * When this returns the record says, durably, that the lower file is older.
+ */
+static inline void fb_page_touch(struct fb_inode *fi, struct fb_page *page)
+{
+	/* One load: state and flags change together under the index's lock. */
+	if (READ_ONCE(page->status) != FB_STATUS_OUT_OF_SYNC)
+		__fb_page_touch(fi, page, false);
+}
+
+#endif

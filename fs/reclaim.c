@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Reclaim: clean pages are given up for others, and pages of a range that the
+ * lower file has, or shall lose, are dropped.
+ *
+ * A clean page is a copy of what the lower file has durably, so dropping it
+ * writes nothing but its free record. Pages that were used since the last
+ * look get a second chance; pages pinned for DMA stay. When the last page of
+ * a file goes, its record goes too: the fsync that made the page clean made
+ * the size durable.
+ */
+#include "cache.h"
+#include "page_index.h"
+#include "settle.h"
+#include "trace.h"
+#include "writeback.h"
+
+#define FB_DROP_BATCH	64
+
+/*
+ * Forgets the pages, unmapped and unpinned, durably, and frees them.
+ */
+static void fb_drop_pages(struct fb_inode *fi, struct fb_page **pages, unsigned int nr)
+{
+	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
+	pgoff_t index = pages[0]->index;
+
+	for (unsigned int i = 0; i < nr; i++)
+		fb_page_forget(fi, pages[i]);
+	ps_fence(&fsb->ps);
+	for (unsigned int i = 0; i < nr; i++)
+		fb_page_put_free(fsb, pages[i]);
+	trace_fb_reclaim(fi, index, nr);
+}
+
+/**
+ * fb_drop_range() - forget all pages of a range, in whatever state
+ * @fi: the inode; wb_lock and io_sem (exclusively) are held
+ * @first: first page
+ * @last: last page
+ *
+ * Waits for hardware to let go of pinned pages.
+ */
+void fb_drop_range(struct fb_inode *fi, pgoff_t first, pgoff_t last)
+{
+	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
+	struct fb_page *pages[FB_DROP_BATCH];
+	unsigned long index = first;
+	unsigned int nr;
+
+	unmap_mapping_pages(fi->lower->i_mapping, first, last - first + 1, false);
+	do {
+		for (nr = 0; nr < FB_DROP_BATCH && index <= last; nr++) {
+			pages[nr] = fb_page_next(fi, &index, last);
+			if (!pages[nr])
+				break;
+			wait_var_event(&pfn_to_page(fb_page_pfn(fsb, pages[nr]))->_refcount,
+				       !fb_page_pinned(fsb, pages[nr]));
+			index++;
+		}
+		if (nr)
+			fb_drop_pages(fi, pages, nr);
+	} while (nr == FB_DROP_BATCH);
+}
+
+/*
+ * The file record goes when it has nothing left to say. The caller holds wb_lock and
+ * a reference.
+ */
+static void fb_drop_record(struct fb_inode *fi)
+{
+	u32 file;
+
+	down_write(&fi->io_sem);
+	file = fi->file;
+	if (file == FB_NO_FILE || fb_has_pages(fi) || test_bit(FB_SIZE_EXACT, &fi->flags) ||
+	    fi->record_size > i_size_read(fi->lower)) {
+		up_write(&fi->io_sem);
+		return;
+	}
+	fb_record_forget(fi);
+	fb_file_record_free(FB_SB(fi->vfs_inode.i_sb), file);
+	up_write(&fi->io_sem);
+}
+
+/* Takes up to a batch of reclaimable pages of one inode off the clean list's head. */
+static struct fb_inode *fb_reclaim_candidates(struct fb_sb *fsb, struct fb_page **pages, unsigned int *nr,
+					      unsigned long *budget)
+{
+	struct fb_inode *fi = NULL;
+	struct fb_page *page;
+
+	*nr = 0;
+	spin_lock(&fsb->lru_lock);
+	while (*budget && *nr < FB_DROP_BATCH) {
+		page = list_first_entry_or_null(&fsb->clean_pages, struct fb_page, lru);
+		if (!page || (fi && page->owner != fi))
+			break;
+		--*budget;
+		list_move_tail(&page->lru, &fsb->clean_pages);
+		if (page->referenced) {
+			page->referenced = false;
+			continue;
+		}
+		if (!fi) {
+			if (!igrab(&page->owner->vfs_inode))
+				continue;
+			fi = page->owner;
+		}
+		pages[(*nr)++] = page;
+	}
+	spin_unlock(&fsb->lru_lock);
+	return fi;
+}
+
+/* Of the candidates, those that still are clean, and their inode's, go. */
+static unsigned int fb_reclaim_from(struct fb_inode *fi, struct fb_page **pages, unsigned int nr)
+{
+	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
+	unsigned int i, kept = 0;
+
+	mutex_lock(&fi->wb_lock);
+	down_write(&fi->io_sem);
+	for (i = 0; i < nr; i++) {
+		if (pages[i]->owner != fi || pages[i]->status != FB_STATUS_CLEAN)
+			continue;
+		unmap_mapping_pages(fi->lower->i_mapping, pages[i]->index, 1, false);
+		if (!fb_page_pinned(fsb, pages[i]))
+			pages[kept++] = pages[i];
+	}
+	if (kept)
+		fb_drop_pages(fi, pages, kept);
+	up_write(&fi->io_sem);
+	if (kept && !fb_has_pages(fi))
+		fb_drop_record(fi);
+	mutex_unlock(&fi->wb_lock);
+	fb_count(fsb, FB_PAGES_RECLAIMED, kept);
+	return kept;
+}
+
+/**
+ * fb_reclaim() - give clean pages up until enough are free
+ * @fsb: the mount
+ * @want: how many pages shall be free
+ *
+ * Return: how many were given up.
+ */
+unsigned int fb_reclaim(struct fb_sb *fsb, unsigned long want)
+{
+	unsigned long budget = 2 * READ_ONCE(fsb->nr_clean);	/* each is looked at twice at most */
+	struct fb_page *pages[FB_DROP_BATCH];
+	unsigned int nr, done = 0;
+	struct fb_inode *fi;
+
+	while (READ_ONCE(fsb->nr_free) < want && budget) {
+		fi = fb_reclaim_candidates(fsb, pages, &nr, &budget);
+		if (!fi)
+			break;
+		if (nr)
+			done += fb_reclaim_from(fi, pages, nr);
+		iput(&fi->vfs_inode);
+		cond_resched();
+	}
+	return done;
+}
+
+/**
+ * fb_drop_inode() - give up all clean pages of a file, and its record
+ * @fi: the inode; the caller has a reference. Unmount does this to every file
+ */
+void fb_drop_inode(struct fb_inode *fi)
+{
+	mutex_lock(&fi->wb_lock);
+	down_write(&fi->io_sem);
+	if (!xa_marked(&fi->index, FB_MARK_OUT_OF_SYNC))
+		fb_drop_range(fi, 0, ULONG_MAX);
+	up_write(&fi->io_sem);
+	fb_drop_record(fi);
+	mutex_unlock(&fi->wb_lock);
+}
+
+/**
+ * fb_abandon() - unmount leaves what could not be written back to the next mount
+ * @fi: the inode; the caller has a reference
+ *
+ * Its record and the records of its pages stay.
+ */
+void fb_abandon(struct fb_inode *fi)
+{
+	struct fb_page *page;
+	unsigned long index;
+
+	down_write(&fi->io_sem);
+	xa_for_each(&fi->index, index, page)
+		fb_page_detach(fi, page);
+	fb_record_forget(fi);
+	up_write(&fi->io_sem);
+}

@@ -1,0 +1,444 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Recovery: pages that a crash left in PMem meet their files again.
+ *
+ * At mount the tables are scanned once. Clean pages are dropped, for the lower
+ * file has the same. Out-of-sync pages are collected by file record, under the
+ * handle of their lower file, and stay where they are: the cache is warm. An
+ * upper inode that comes into being looks its handle up and takes its pages before
+ * anyone else can see it (fb_recover_attach()). A worker brings in the files
+ * that nobody opens, so that they can be written back like any others.
+ *
+ * A record whose lower file does not exist any more is dropped if it is marked
+ * unlinked. Otherwise somebody else has removed the file, or its file system can't
+ * read it: then the pages are kept and counted as unplaced, and tried again by
+ * drain and at the next mount, until the administrator discards them.
+ */
+#include <linux/cred.h>
+#include <linux/exportfs.h>
+#include <linux/file.h>
+#include <linux/hashtable.h>
+#include <linux/jhash.h>
+
+#include "cache.h"
+#include "page_index.h"
+#include "range.h"
+#include "recover.h"
+#include "sync.h"
+#include "trace.h"
+#include "writeback.h"
+
+struct fb_found {
+	struct hlist_node node;
+	struct list_head pages;		/* fb_page->lru; fb_page->index is set */
+	unsigned long nr_pages;
+	bool unplaced;
+	u32 file;
+	struct ps_file_info info;
+};
+
+struct fb_recovered {
+	spinlock_t lock;
+	atomic_t nr;
+	DECLARE_HASHTABLE(by_handle, 10);
+};
+
+static u32 fb_handle_hash(const struct ps_handle *handle)
+{
+	return jhash(handle->bytes, handle->len, handle->type);
+}
+
+static void fb_found_add(struct fb_recovered *rec, struct fb_found *found)
+{
+	spin_lock(&rec->lock);
+	hash_add(rec->by_handle, &found->node, fb_handle_hash(&found->info.handle));
+	atomic_inc(&rec->nr);
+	spin_unlock(&rec->lock);
+}
+
+/* Takes the pages of one file out of the table; the caller puts them back or uses them up. */
+static struct fb_found *fb_found_take(struct fb_recovered *rec, const struct ps_handle *handle)
+{
+	struct fb_found *found;
+
+	spin_lock(&rec->lock);
+	hash_for_each_possible(rec->by_handle, found, node, fb_handle_hash(handle)) {
+		if (found->info.handle.type == handle->type && found->info.handle.len == handle->len &&
+		    !memcmp(found->info.handle.bytes, handle->bytes, handle->len)) {
+			hash_del(&found->node);
+			atomic_dec(&rec->nr);
+			spin_unlock(&rec->lock);
+			return found;
+		}
+	}
+	spin_unlock(&rec->lock);
+	return NULL;
+}
+
+static void fb_set_unplaced(struct fb_sb *fsb, struct fb_found *found, bool unplaced)
+{
+	if (found->unplaced != unplaced)
+		atomic_long_add(unplaced ? found->nr_pages : -found->nr_pages, &fsb->nr_unplaced);
+	found->unplaced = unplaced;
+}
+
+/* Frees the record and the pages; nothing of the file is wanted any more. */
+static void fb_found_drop(struct fb_sb *fsb, struct fb_found *found)
+{
+	struct fb_page *page, *next;
+
+	fb_set_unplaced(fsb, found, false);
+	fb_file_record_free(fsb, found->file);
+	list_for_each_entry(page, &found->pages, lru)
+		ps_page_free(&fsb->ps, fb_page_number(fsb, page));
+	ps_fence(&fsb->ps);
+	list_for_each_entry_safe(page, next, &found->pages, lru) {
+		list_del_init(&page->lru);
+		fb_page_put_free(fsb, page);
+	}
+	kfree(found);
+}
+
+static int fb_scan_files(struct fb_sb *fsb, struct fb_found **files)
+{
+	struct ps_file_info info;
+	u32 file;
+	int err;
+
+	for (file = 0; file < fsb->ps.nr_files; file++) {
+		err = ps_file_read(&fsb->ps, file, &info);
+		if (err)
+			return err;
+		if (info.state == PS_FILE_FREE)
+			continue;
+		files[file] = kzalloc(sizeof(**files), GFP_KERNEL);
+		if (!files[file])
+			return -ENOMEM;
+		files[file]->info = info;
+		files[file]->file = file;
+		INIT_LIST_HEAD(&files[file]->pages);
+		__set_bit(file, fsb->files_used);
+		fsb->nr_files_used++;
+	}
+	return 0;
+}
+
+/* From the last page to the first, so that the free list begins with the first. */
+static int fb_scan_pages(struct fb_sb *fsb, struct fb_found **files)
+{
+	struct ps_page_info info;
+	struct fb_page *page;
+	u32 i = fsb->ps.nr_pages;
+	int err;
+
+	while (i-- > 0) {
+		page = &fsb->pages[i];
+		err = ps_page_read(&fsb->ps, i, &info);
+		if (err && err != -ESTALE)
+			return err;
+		if (!err && info.state == PS_PAGE_OUT_OF_SYNC) {
+			page->index = info.index;
+			list_add(&page->lru, &files[info.file]->pages);
+			files[info.file]->nr_pages++;
+			continue;
+		}
+		if (err || info.state != PS_PAGE_FREE)
+			ps_page_free(&fsb->ps, i);
+		fb_page_put_free(fsb, page);
+	}
+	ps_fence(&fsb->ps);
+	return 0;
+}
+
+/**
+ * fb_recover_scan() - find what a crash left
+ * @fsb: the mount; its store is open, no page is in use yet
+ * @fc: for messages
+ *
+ * Return: 0; -EUCLEAN if a record is damaged, -ENOMEM.
+ */
+int fb_recover_scan(struct fb_sb *fsb, struct fs_context *fc)
+{
+	struct fb_found **files;
+	unsigned long pages = 0;
+	u32 file;
+	int err;
+
+	fsb->recovered = kzalloc(sizeof(*fsb->recovered), GFP_KERNEL);
+	files = kvcalloc(fsb->ps.nr_files, sizeof(*files), GFP_KERNEL);
+	if (!fsb->recovered || !files) {
+		kvfree(files);
+		return -ENOMEM;
+	}
+	spin_lock_init(&fsb->recovered->lock);
+	err = fb_scan_files(fsb, files) ?: fb_scan_pages(fsb, files);
+	for (file = 0; file < fsb->ps.nr_files; file++) {
+		if (!files[file])
+			continue;
+		pages += files[file]->nr_pages;
+		if (!err && !files[file]->nr_pages && !files[file]->info.size)
+			fb_found_drop(fsb, files[file]);
+		else
+			fb_found_add(fsb->recovered, files[file]);
+	}
+	kvfree(files);
+	if (err == -EUCLEAN)
+		errorf(fc, "forebay: %s has damaged records; nothing was changed: see forebay check",
+		       fsb->cache_name);
+	if (!err && pages)
+		pr_info("%s: recovered %lu pages\n", fsb->cache_name, pages);
+	fb_count(fsb, FB_PAGES_RECOVERED, pages);
+	return err;
+}
+
+/**
+ * fb_recover_found_any() - does the cache hold something for its lower directory?
+ * @fsb: the mount, scanned
+ */
+bool fb_recover_found_any(struct fb_sb *fsb)
+{
+	return atomic_read(&fsb->recovered->nr) != 0;
+}
+
+/* Brings the lower file to the size that the record promises. */
+static int fb_recover_size(struct fb_inode *fi, struct fb_found *found, struct file *wb_file)
+{
+	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
+	loff_t size = found->info.size & ~PS_SIZE_EXACT, lower = i_size_read(fi->lower);
+	bool exact = found->info.size & PS_SIZE_EXACT;
+	int err = 0;
+
+	if (exact ? size != lower : size > lower)
+		err = fb_set_lower_size(fsb, wb_file, size);
+	if (!err && exact) {
+		err = vfs_fsync(wb_file, 1);
+		if (!err) {
+			ps_file_set_size(&fsb->ps, found->file, size);
+			ps_fence(&fsb->ps);
+		}
+	}
+	if (!err)
+		i_size_write(&fi->vfs_inode, i_size_read(fi->lower));
+	return err;
+}
+
+/* Pages go into the index; those beyond the end of the file were never acknowledged. */
+static int fb_recover_pages(struct fb_inode *fi, struct fb_found *found)
+{
+	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
+	loff_t size = i_size_read(&fi->vfs_inode);
+	pgoff_t beyond = DIV_ROUND_UP_ULL(size, PAGE_SIZE);
+	struct fb_page *page, *next;
+
+	list_for_each_entry(page, &found->pages, lru) {
+		if (page->index < beyond && fb_page_reserve(fi, page->index))
+			return -ENOMEM;
+	}
+	list_for_each_entry_safe(page, next, &found->pages, lru) {
+		list_del_init(&page->lru);
+		if (page->index < beyond) {
+			fb_page_adopt(fi, page, page->index);
+		} else {
+			ps_page_free(&fsb->ps, fb_page_number(fsb, page));
+			ps_fence(&fsb->ps);
+			fb_page_put_free(fsb, page);
+		}
+	}
+	fb_zero_tail(fi, size);
+	return 0;
+}
+
+static int fb_recover_file(struct fb_inode *fi, struct fb_found *found)
+{
+	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
+	struct file *wb_file = fb_open_below(fi);
+	int err;
+
+	if (IS_ERR(wb_file))
+		return PTR_ERR(wb_file);
+	err = fb_recover_size(fi, found, wb_file) ?: fb_recover_pages(fi, found);
+	if (err) {
+		fput(wb_file);
+		return err;
+	}
+	/* Its deletion was not durable below: the file is back, and so are its pages. */
+	if (found->info.state == PS_FILE_UNLINKED && fi->vfs_inode.i_nlink)
+		ps_file_set_state(&fsb->ps, found->file, PS_FILE_LIVE);
+	fb_record_attach(fi, found->file, found->info.size & ~PS_SIZE_EXACT, wb_file);
+	trace_fb_recover(fi, 0, found->nr_pages);
+	return 0;
+}
+
+/**
+ * fb_recover_attach() - give a new inode the pages that were found for it
+ * @fi: the inode, not yet visible to others
+ *
+ * Return: 0, also if there are none; or why they can't be served: then the file must
+ * not be used, for the lower file is older than what was acknowledged.
+ */
+int fb_recover_attach(struct fb_inode *fi)
+{
+	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
+	const struct cred *old;
+	struct ps_handle handle;
+	struct fb_found *found;
+	int err;
+
+	if (!fb_recover_found_any(fsb) || fb_encode_handle(fi->lower, &handle))
+		return 0;
+	found = fb_found_take(fsb->recovered, &handle);
+	if (!found)
+		return 0;
+	old = override_creds(fsb->cred);
+	err = fb_recover_file(fi, found);
+	revert_creds(old);
+	fb_set_unplaced(fsb, found, err != 0);
+	if (err)
+		fb_found_add(fsb->recovered, found);
+	else
+		kfree(found);
+	return err;
+}
+
+static int fb_any_dentry(void *context, struct dentry *dentry)
+{
+	return 1;
+}
+
+/* Instantiates the file's inode, which takes its pages. Returns 0 if that is settled. */
+static int fb_recover_one(struct fb_sb *fsb, const struct ps_handle *handle)
+{
+	struct dentry *lower;
+	struct fb_found *found;
+	struct inode *inode;
+	int err = 0;
+
+	lower = exportfs_decode_fh(fsb->lower.mnt, (struct fid *)handle->bytes,
+				   handle->len / sizeof(u32), handle->type, fb_any_dentry, NULL);
+	if (!IS_ERR(lower)) {
+		inode = fb_iget(fsb->sb, d_inode(lower));
+		dput(lower);
+		if (!IS_ERR(inode)) {
+			iput(inode);
+			return 0;
+		}
+		err = PTR_ERR(inode);
+	} else {
+		err = PTR_ERR(lower);
+	}
+	found = fb_found_take(fsb->recovered, handle);
+	if (!found)
+		return 0;	/* somebody opened it meanwhile */
+	if (err == -ESTALE && found->info.state == PS_FILE_UNLINKED) {
+		fb_found_drop(fsb, found);
+		return 0;
+	}
+	if (!found->unplaced)
+		pr_warn("%s: %lu pages of a file that can't be opened below (error %d) stay in PMem\n",
+			fsb->cache_name, found->nr_pages, err);
+	fb_set_unplaced(fsb, found, true);
+	fb_found_add(fsb->recovered, found);
+	return err;
+}
+
+/* The handle of some file that is still waiting, after skipping @skip of them. */
+static bool fb_recover_next(struct fb_recovered *rec, unsigned int skip, struct ps_handle *handle)
+{
+	struct fb_found *found;
+	unsigned int bucket;
+	bool any = false;
+
+	spin_lock(&rec->lock);
+	hash_for_each(rec->by_handle, bucket, found, node) {
+		if (skip-- == 0) {
+			*handle = found->info.handle;
+			any = true;
+			break;
+		}
+	}
+	spin_unlock(&rec->lock);
+	return any;
+}
+
+/**
+ * fb_recover_rest() - place all pages that still wait for their files
+ * @fsb: the mount
+ *
+ * Return: 0, or why (one of) the files can't be had.
+ */
+int fb_recover_rest(struct fb_sb *fsb)
+{
+	unsigned int failed = 0;
+	struct ps_handle handle;
+	int err, first = 0;
+
+	while (fb_recover_next(fsb->recovered, failed, &handle)) {
+		err = fb_recover_one(fsb, &handle);
+		if (err)
+			failed++;
+		first = first ?: err;
+		cond_resched();
+	}
+	return first;
+}
+
+/**
+ * fb_recover_work() - the worker that places pages after mount
+ * @work: fb_sb->recover_work
+ */
+void fb_recover_work(struct work_struct *work)
+{
+	struct fb_sb *fsb = container_of(work, struct fb_sb, recover_work);
+
+	fb_recover_rest(fsb);
+	fb_writeback_kick(fsb);
+}
+
+/**
+ * fb_recover_discard() - give up the pages that can't be placed
+ * @fsb: the mount
+ *
+ * Return: how many pages were given up.
+ */
+unsigned long fb_recover_discard(struct fb_sb *fsb)
+{
+	struct fb_recovered *rec = fsb->recovered;
+	unsigned long pages = 0;
+	struct hlist_node *next;
+	struct fb_found *found;
+	unsigned int bucket;
+	HLIST_HEAD(gone);
+
+	spin_lock(&rec->lock);
+	hash_for_each_safe(rec->by_handle, bucket, next, found, node) {
+		if (!found->unplaced)
+			continue;
+		hash_del(&found->node);
+		atomic_dec(&rec->nr);
+		hlist_add_head(&found->node, &gone);
+	}
+	spin_unlock(&rec->lock);
+	hlist_for_each_entry_safe(found, next, &gone, node) {
+		pages += found->nr_pages;
+		fb_found_drop(fsb, found);
+	}
+	return pages;
+}
+
+/**
+ * fb_recover_free() - forget, in DRAM, what could not be placed
+ * @fsb: the mount, being taken down; the records stay for the next mount
+ */
+void fb_recover_free(struct fb_sb *fsb)
+{
+	struct hlist_node *next;
+	struct fb_found *found;
+	unsigned int bucket;
+
+	if (!fsb->recovered)
+		return;
+	hash_for_each_safe(fsb->recovered->by_handle, bucket, next, found, node)
+		kfree(found);
+	kfree(fsb->recovered);
+	fsb->recovered = NULL;
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Two things must become durable below before PMem may forget what it has:
+ *
+ *   - that a file is deleted. Until then a crash may bring the file back, and it
+ *     must come back with the bytes that were synced, not with older ones. Its
+ *     pages wait here, in no index, with their records in place.
+ *   - that a file was cut. Its record says so (FB_SIZE_EXACT), and would cut it
+ *     again at recovery; what is appended later and never synced would go with
+ *     it. So the lower fsync that ends this must come soon, asked for or not.
+ *
+ * Both are done by one worker, about a second after the first of a group came in.
+ */
+#include "cache.h"
+#include "page_index.h"
+#include "settle.h"
+#include "sync.h"
+
+#define FB_SETTLE_DELAY	HZ
+
+struct fb_deleted {
+	struct list_head list;
+	struct list_head pages;		/* fb_page->lru */
+	u32 file;
+};
+
+static void fb_settle_soon(struct fb_sb *fsb)
+{
+	queue_delayed_work(fsb->wq, &fsb->settle_work, fb_cache_low(fsb) ? 0 : FB_SETTLE_DELAY);
+}
+
+/**
+ * fb_settle_deleted() - keep a deleted file's pages until that is durable
+ * @fi: the inode, being evicted: nobody else has it, nothing maps it
+ */
+void fb_settle_deleted(struct fb_inode *fi)
+{
+	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
+	struct fb_deleted *deleted = kmalloc(sizeof(*deleted), GFP_NOFS | __GFP_NOFAIL);
+	struct fb_page *page;
+	unsigned long index;
+
+	INIT_LIST_HEAD(&deleted->pages);
+	deleted->file = fi->file;
+	xa_for_each(&fi->index, index, page) {
+		fb_page_detach(fi, page);
+		list_add_tail(&page->lru, &deleted->pages);
+	}
+	fb_record_forget(fi);
+	spin_lock(&fsb->inodes_lock);
+	list_add_tail(&deleted->list, &fsb->deleted);
+	spin_unlock(&fsb->inodes_lock);
+	fb_settle_soon(fsb);
+}
+
+/**
+ * fb_settle_cut() - a file was cut and its record says so
+ * @fi: the inode
+ */
+void fb_settle_cut(struct fb_inode *fi)
+{
+	fb_settle_soon(FB_SB(fi->vfs_inode.i_sb));
+}
+
+/* The deletion is durable: record first, which drops the pages at once, then these. */
+static void fb_free_deleted(struct fb_sb *fsb, struct fb_deleted *deleted)
+{
+	struct fb_page *page, *next;
+
+	fb_file_record_free(fsb, deleted->file);
+	list_for_each_entry(page, &deleted->pages, lru)
+		ps_page_free(&fsb->ps, fb_page_number(fsb, page));
+	ps_fence(&fsb->ps);
+	list_for_each_entry_safe(page, next, &deleted->pages, lru) {
+		list_del_init(&page->lru);
+		fb_page_put_free(fsb, page);
+	}
+	kfree(deleted);
+}
+
+static int fb_settle_all_deleted(struct fb_sb *fsb)
+{
+	struct fb_deleted *deleted, *next;
+	LIST_HEAD(group);
+	int err;
+
+	spin_lock(&fsb->inodes_lock);
+	list_splice_init(&fsb->deleted, &group);
+	spin_unlock(&fsb->inodes_lock);
+	if (list_empty(&group))
+		return 0;
+	err = fb_sync_lower_fs(fsb);
+	if (err) {
+		spin_lock(&fsb->inodes_lock);
+		list_splice(&group, &fsb->deleted);
+		spin_unlock(&fsb->inodes_lock);
+		return err;
+	}
+	list_for_each_entry_safe(deleted, next, &group, list)
+		fb_free_deleted(fsb, deleted);
+	return 0;
+}
+
+/* The next file with a cut that is not durable below, referenced. */
+static struct fb_inode *fb_next_cut(struct fb_sb *fsb)
+{
+	struct fb_inode *fi;
+
+	spin_lock(&fsb->inodes_lock);
+	list_for_each_entry(fi, &fsb->inodes, sb_list) {
+		if (test_bit(FB_SIZE_EXACT, &fi->flags) && igrab(&fi->vfs_inode)) {
+			spin_unlock(&fsb->inodes_lock);
+			return fi;
+		}
+	}
+	spin_unlock(&fsb->inodes_lock);
+	return NULL;
+}
+
+/**
+ * fb_settle_all() - make deletions and cuts durable below now
+ * @fsb: the mount
+ *
+ * Return: 0 or the lower file system's error; what could not be settled waits.
+ */
+int fb_settle_all(struct fb_sb *fsb)
+{
+	struct fb_inode *fi;
+	int err = fb_settle_all_deleted(fsb);
+
+	while (!err && (fi = fb_next_cut(fsb))) {
+		mutex_lock(&fi->sync_lock);
+		mutex_lock(&fi->wb_lock);	/* keeps wb_file */
+		if (test_bit(FB_SIZE_EXACT, &fi->flags))
+			err = fb_sync_below(fi, fi->wb_file, true);
+		mutex_unlock(&fi->wb_lock);
+		mutex_unlock(&fi->sync_lock);
+		iput(&fi->vfs_inode);
+	}
+	return err;
+}
+
+/**
+ * fb_settle_work() - the worker
+ * @work: fb_sb->settle_work
+ */
+void fb_settle_work(struct work_struct *work)
+{
+	struct fb_sb *fsb = container_of(to_delayed_work(work), struct fb_sb, settle_work);
+
+	if (fb_settle_all(fsb))
+		queue_delayed_work(fsb->wq, &fsb->settle_work, 5 * FB_SETTLE_DELAY);
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What must become durable below before PMem may forget it: settle.c */
+#ifndef FOREBAY_SETTLE_H
+#define FOREBAY_SETTLE_H
+
+#include "forebay.h"
+
+void fb_settle_deleted(struct fb_inode *fi);
+void fb_settle_cut(struct fb_inode *fi);
+void fb_settle_work(struct work_struct *work);
+int fb_settle_all(struct fb_sb *fsb);
+
+#endif

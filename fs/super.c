@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Mount and unmount.
+ *
+ *	mount -t forebay -o cache=/dev/pmem0 LOWER MOUNTPOINT
+ *
+ * A mount binds one cache device to one lower directory, and the device keeps
+ * that binding (UUID of the lower file system, handle of the directory) as long as
+ * it holds anything for it. All access below goes through a private clone of
+ * the lower mount, so what is mounted over it later doesn't matter.
+ *
+ * Unmount writes everything back, drops clean pages and records, and with them the
+ * pins on inodes; what can't be written back stays in PMem for the next mount.
+ */
+#include <linux/cred.h>
+#include <linux/exportfs.h>
+#include <linux/fs_context.h>
+#include <linux/fs_parser.h>
+#include <linux/module.h>
+#include <linux/seq_file.h>
+#include <linux/statfs.h>
+
+#include "cache.h"
+#include "mmap.h"
+#include "recover.h"
+#include "settle.h"
+#include "super.h"
+#include "sync.h"
+#include "sysfs.h"
+#include "writeback.h"
+
+/* A sync of more volatile pages than this goes below: a disk is good at large writes. */
+#define FB_ABSORB_PAGES	64
+
+static DEFINE_MUTEX(fb_mounts_lock);
+static LIST_HEAD(fb_mounts);
+
+static int fb_statfs(struct dentry *dentry, struct kstatfs *stat)
+{
+	struct path path = fb_lower_path(dentry);
+	int err = vfs_statfs(&path, stat);
+
+	stat->f_type = FOREBAY_SUPER_MAGIC;
+	return err;
+}
+
+static int fb_sync_fs(struct super_block *sb, int wait)
+{
+	if (!wait)
+		return 0;
+	fb_sync_all(FB_SB(sb));
+	return fb_sync_lower_fs(FB_SB(sb));
+}
+
+/* Who freezes wants to copy the storage below: it shall hold everything. */
+static int fb_freeze_fs(struct super_block *sb)
+{
+	return fb_writeback_all(FB_SB(sb)) ?: fb_settle_all(FB_SB(sb));
+}
+
+static int fb_show_options(struct seq_file *m, struct dentry *root)
+{
+	struct fb_sb *fsb = FB_SB(root->d_sb);
+
+	seq_show_option(m, "cache", fsb->cache_path);
+	seq_printf(m, ",mode=%s", fb_mode_name(fsb->mode));
+	return 0;
+}
+
+static const struct super_operations fb_super_operations = {
+	.alloc_inode	= fb_alloc_inode,
+	.free_inode	= fb_free_inode,
+	.evict_inode	= fb_evict_inode,
+	.statfs		= fb_statfs,
+	.sync_fs	= fb_sync_fs,
+	.freeze_fs	= fb_freeze_fs,
+	.show_options	= fb_show_options,
+};
+
+static int fb_check_lower(struct fs_context *fc, const struct path *lower, struct ps_handle *root)
+{
+	struct super_block *sb = lower->dentry->d_sb;
+
+	if (sb_rdonly(sb) || __mnt_is_readonly(lower->mnt))
+		return fb_fail(fc, -EROFS, "%s is on a read-only file system; remount it read-write", fc->source);
+	if (uuid_is_null(&sb->s_uuid))
+		return fb_fail(fc, -EOPNOTSUPP, "the file system of %s (%s) has no UUID, so its cache could not be told from another's",
+			      fc->source, sb->s_type->name);
+	if (!exportfs_can_decode_fh(sb->s_export_op) || fb_encode_handle(d_inode(lower->dentry), root))
+		return fb_fail(fc, -EOPNOTSUPP, "the file system of %s (%s) has no file handles that Forebay could keep",
+			      fc->source, sb->s_type->name);
+	if (sb->s_stack_depth + 1 > FILESYSTEM_MAX_STACK_DEPTH)
+		return fb_fail(fc, -EINVAL, "too many file systems stacked below %s", fc->source);
+	return 0;
+}
+
+/* No two mounts may serve one file: their page caches would not know of each other. */
+static int fb_register_mount(struct fb_sb *fsb, struct fs_context *fc, const struct path *lower)
+{
+	struct fb_sb *other;
+	int err = 0;
+
+	mutex_lock(&fb_mounts_lock);
+	list_for_each_entry(other, &fb_mounts, mounts) {
+		if (is_subdir(other->lower.dentry, lower->dentry) ||
+		    is_subdir(lower->dentry, other->lower.dentry)) {
+			errorf(fc, "forebay: %s is mounted with forebay already (cache %s); unmount that first",
+			       fc->source, other->cache_name);
+			err = -EBUSY;
+			break;
+		}
+	}
+	if (!err)
+		list_add(&fsb->mounts, &fb_mounts);
+	mutex_unlock(&fb_mounts_lock);
+	return err;
+}
+
+static int fb_choose_lower(struct fb_sb *fsb, struct fs_context *fc, struct ps_handle *root)
+{
+	struct vfsmount *mnt;
+	struct path lower;
+	int err;
+
+	err = kern_path(fc->source, LOOKUP_FOLLOW | LOOKUP_DIRECTORY, &lower);
+	if (err)
+		return fb_fail(fc, err, "cannot open the lower directory %s: error %d", fc->source, err);
+	err = fb_check_lower(fc, &lower, root);
+	if (err)
+		goto out;
+	mnt = clone_private_mount(&lower);
+	if (IS_ERR(mnt)) {
+		err = PTR_ERR(mnt);
+		errorf(fc, "forebay: cannot use the mount of %s: error %d", fc->source, err);
+		goto out;
+	}
+	/* Access times are the lower file system's business, as its own mount options say. */
+	fsb->lower.mnt = mnt;
+	fsb->lower.dentry = dget(lower.dentry);
+	err = fb_register_mount(fsb, fc, &lower);
+out:
+	path_put(&lower);
+	return err;
+}
+
+/* Checks whose pages the cache holds, and makes them this directory's. */
+static int fb_bind(struct fb_sb *fsb, struct fs_context *fc, const struct ps_handle *root)
+{
+	const u8 *uuid = fsb->lower.mnt->mnt_sb->s_uuid.b;
+
+	if (ps_bound_to(&fsb->ps, uuid, root))
+		return 0;
+	if (ps_is_bound(&fsb->ps) && fb_recover_found_any(fsb))
+		return fb_fail(fc, -EBUSY, "%s holds data of another directory (on file system %pU): mount that with it once, or give the data up with forebay format",
+			      fsb->cache_name, fsb->ps.super.lower_uuid);
+	ps_bind(&fsb->ps, uuid, root);
+	return 0;
+}
+
+static void fb_init_super(struct super_block *sb, struct fb_sb *fsb)
+{
+	struct super_block *lower = fsb->lower.mnt->mnt_sb;
+
+	fsb->sb = sb;
+	sb->s_op = &fb_super_operations;
+	sb->s_d_op = &fb_dentry_operations;
+	sb->s_xattr = fb_xattr_handlers;
+	sb->s_export_op = &fb_export_operations;
+	sb->s_magic = FOREBAY_SUPER_MAGIC;
+	sb->s_maxbytes = lower->s_maxbytes;
+	sb->s_blocksize = lower->s_blocksize;
+	sb->s_blocksize_bits = lower->s_blocksize_bits;
+	sb->s_time_gran = lower->s_time_gran;
+	sb->s_time_min = lower->s_time_min;
+	sb->s_time_max = lower->s_time_max;
+	sb->s_stack_depth = lower->s_stack_depth + 1;
+	sb->s_flags |= (lower->s_flags & SB_POSIXACL) | SB_NOSEC;
+	sb->s_iflags |= lower->s_iflags & (SB_I_NOEXEC | SB_I_NODEV);
+}
+
+static int fb_fill_super(struct super_block *sb, struct fs_context *fc)
+{
+	struct fb_options *opt = fc->fs_private;
+	struct fb_sb *fsb = sb->s_fs_info;
+	struct ps_handle root;
+	struct inode *inode;
+	int err;
+
+	if (!fc->source)
+		return fb_fail(fc, -EINVAL, "no lower directory given");
+	if (!opt->cache)
+		return fb_fail(fc, -EINVAL, "no cache device given: mount -o cache=/dev/pmemN");
+	fsb->mode = opt->mode;
+	fsb->cache_path = opt->cache;
+	opt->cache = NULL;
+	err = fb_choose_lower(fsb, fc, &root);
+	if (!err)
+		err = fb_cache_open(fsb, fc, fsb->cache_path);
+	if (!err)
+		err = fb_recover_scan(fsb, fc);
+	if (!err)
+		err = fb_bind(fsb, fc, &root);
+	if (err)
+		return err;
+	fb_init_super(sb, fsb);
+	inode = fb_iget(sb, d_inode(fsb->lower.dentry));
+	if (IS_ERR(inode))
+		return PTR_ERR(inode);
+	sb->s_root = d_make_root(inode);
+	if (!sb->s_root)
+		return -ENOMEM;
+	sb->s_root->d_fsdata = dget(fsb->lower.dentry);
+	err = fb_sysfs_add(fsb);
+	if (err)
+		return err;
+	sb->s_flags |= SB_ACTIVE;
+	queue_work(fsb->wq, &fsb->recover_work);
+	return 0;
+}
+
+static struct fb_sb *fb_alloc_sb(void)
+{
+	struct fb_sb *fsb = kzalloc(sizeof(*fsb), GFP_KERNEL);
+
+	if (!fsb)
+		return NULL;
+	fsb->absorb_pages = FB_ABSORB_PAGES;
+	spin_lock_init(&fsb->lru_lock);
+	spin_lock_init(&fsb->files_lock);
+	spin_lock_init(&fsb->inodes_lock);
+	INIT_LIST_HEAD(&fsb->free_pages);
+	INIT_LIST_HEAD(&fsb->clean_pages);
+	INIT_LIST_HEAD(&fsb->out_of_sync_pages);
+	INIT_LIST_HEAD(&fsb->inodes);
+	INIT_LIST_HEAD(&fsb->deleted);
+	INIT_LIST_HEAD(&fsb->mounts);
+	init_waitqueue_head(&fsb->space_wait);
+	INIT_DELAYED_WORK(&fsb->writeback_work, fb_writeback_work);
+	INIT_DELAYED_WORK(&fsb->settle_work, fb_settle_work);
+	INIT_WORK(&fsb->recover_work, fb_recover_work);
+	fsb->cred = get_current_cred();
+	fsb->wq = alloc_workqueue("forebay", WQ_UNBOUND | WQ_MEM_RECLAIM | WQ_FREEZABLE, 0);
+	if (fsb->wq && !percpu_counter_init_many(fsb->counters, 0, GFP_KERNEL, FB_NR_COUNTERS))
+		return fsb;
+	if (fsb->wq)
+		destroy_workqueue(fsb->wq);
+	put_cred(fsb->cred);
+	kfree(fsb);
+	return NULL;
+}
+
+static void fb_free_sb(struct fb_sb *fsb)
+{
+	destroy_workqueue(fsb->wq);
+	fb_recover_free(fsb);
+	fb_cache_close(fsb);
+	mutex_lock(&fb_mounts_lock);
+	list_del(&fsb->mounts);
+	mutex_unlock(&fb_mounts_lock);
+	if (fsb->lower.mnt) {
+		dput(fsb->lower.dentry);
+		mntput(fsb->lower.mnt);
+	}
+	fb_vm_ops_free(fsb);
+	percpu_counter_destroy_many(fsb->counters, FB_NR_COUNTERS);
+	put_cred(fsb->cred);
+	kfree(fsb->cache_path);
+	kfree(fsb);
+}
+
+/**
+ * fb_get_tree() - mount
+ * @fc: the mount's context; fs_private has the options
+ *
+ * Return: 0 or a negative errno, after a message.
+ */
+int fb_get_tree(struct fs_context *fc)
+{
+	int err;
+
+	fc->s_fs_info = fb_alloc_sb();
+	if (!fc->s_fs_info)
+		return -ENOMEM;
+	err = get_tree_nodev(fc, fb_fill_super);
+	if (fc->s_fs_info) {	/* no super block has taken it */
+		fb_free_sb(fc->s_fs_info);
+		fc->s_fs_info = NULL;
+	}
+	return err;
+}
+
+/* Every file gives its pages and its record up; what is out-of-sync still stays. */
+static void fb_release_inodes(struct fb_sb *fsb)
+{
+	struct fb_inode *fi;
+	LIST_HEAD(kept);
+
+	spin_lock(&fsb->inodes_lock);
+	while ((fi = list_first_entry_or_null(&fsb->inodes, struct fb_inode, sb_list))) {
+		list_move(&fi->sb_list, &kept);
+		if (!igrab(&fi->vfs_inode))
+			continue;
+		spin_unlock(&fsb->inodes_lock);
+		fb_drop_inode(fi);
+		if (fi->file != FB_NO_FILE)
+			fb_abandon(fi);
+		iput(&fi->vfs_inode);
+		spin_lock(&fsb->inodes_lock);
+	}
+	list_splice(&kept, &fsb->inodes);
+	spin_unlock(&fsb->inodes_lock);
+}
+
+static void fb_kill_sb(struct super_block *sb)
+{
+	struct fb_sb *fsb = sb->s_fs_info;
+	int err = 0;
+
+	if (sb->s_root) {
+		cancel_work_sync(&fsb->recover_work);
+		cancel_delayed_work_sync(&fsb->writeback_work);
+		err = fb_writeback_all(fsb);
+		err = fb_settle_all(fsb) ?: err;
+		fb_release_inodes(fsb);
+	}
+	kill_anon_super(sb);
+	if (!fsb)
+		return;
+	if (fsb->kobj.state_initialized)
+		fb_sysfs_remove(fsb);
+	err = fb_settle_all(fsb) ?: err;
+	cancel_delayed_work_sync(&fsb->settle_work);
+	cancel_delayed_work_sync(&fsb->writeback_work);
+	if (err)
+		pr_err("%s: unmounted, but not everything could be written back (error %d): it is in the cache, mount again to try again\n",
+		       fsb->cache_name, err);
+	fb_free_sb(fsb);
+}
+
+struct file_system_type fb_fs_type = {
+	.owner			= THIS_MODULE,
+	.name			= "forebay",
+	.fs_flags		= FS_ALLOW_IDMAP,
+	.init_fs_context	= fb_init_fs_context,
+	.parameters		= fb_parameters,
+	.kill_sb		= fb_kill_sb,
+};
+MODULE_ALIAS_FS("forebay");
+
+static int __init fb_init(void)
+{
+	int err = fb_inode_cache_create();
+
+	if (err)
+		return err;
+	err = fb_sysfs_init();
+	if (err)
+		goto out_cache;
+	err = register_filesystem(&fb_fs_type);
+	if (!err)
+		return 0;
+	fb_sysfs_exit();
+out_cache:
+	fb_inode_cache_destroy();
+	return err;
+}
+
+static void __exit fb_exit(void)
+{
+	unregister_filesystem(&fb_fs_type);
+	fb_sysfs_exit();
+	fb_inode_cache_destroy();
+}
+
+module_init(fb_init);
+module_exit(fb_exit);
+MODULE_DESCRIPTION("Persistence-aware page cache over a local file system");
+MODULE_LICENSE("GPL");

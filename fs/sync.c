@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Sync calls: fsync, fdatasync, msync, O_SYNC and O_DSYNC writes, syncfs, sync.
+ *
+ * What a file may owe, and who pays:
+ *
+ *   mapped stores in dirty DAX pages	a flush of CPU caches		PMem
+ *   volatile pages, few		a move into PMem (absorb.c)	PMem
+ *   its size				8 bytes in its record		PMem
+ *   volatile pages, many; a new name;	the lower fsync			storage
+ *   a cut; attributes (not fdatasync)
+ *
+ * What write() put into DAX pages is durable already when write() returns.
+ * DAX pages are never written to storage here.
+ *
+ * The flags and the tracker are cleared before the lower fsync begins: what is
+ * changed while it runs is owed by the next one. If it fails they are set again.
+ */
+#include "cache.h"
+#include "page_index.h"
+#include "sync.h"
+#include "trace.h"
+#include "tracker.h"
+
+/* Unmaps and flushes up to this many pages under one hold of io_sem. */
+#define FB_FLUSH_BATCH	64
+
+/*
+ * Makes stores through mappings durable: the pages lose their mappings, so that
+ * the next store is seen, and their lines leave the CPU caches. Returns whether
+ * there may be more, from *first on.
+ */
+static bool fb_flush_batch(struct fb_inode *fi, unsigned long *first, pgoff_t last)
+{
+	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
+	struct fb_page *page;
+	unsigned int nr;
+
+	down_write(&fi->io_sem);
+	for (nr = 0; nr < FB_FLUSH_BATCH; nr++) {
+		page = xa_find(&fi->index, first, last, FB_MARK_DIRTY);
+		if (!page)
+			break;
+		unmap_mapping_pages(fi->lower->i_mapping, page->index, 1, false);
+		fb_page_flush(fi, page);
+	}
+	ps_fence(&fsb->ps);
+	up_write(&fi->io_sem);
+	return nr == FB_FLUSH_BATCH;
+}
+
+/**
+ * fb_sync_pages() - make mapped stores to DAX pages durable
+ * @fi: the inode
+ * @first: first page
+ * @last: last page
+ *
+ * Touches only pages that were dirtied since the last sync of the range, and
+ * none where CPU caches are in the persistence domain. Sleeps.
+ */
+void fb_sync_pages(struct fb_inode *fi, pgoff_t first, pgoff_t last)
+{
+	unsigned long index = first;
+
+	while (xa_marked(&fi->index, FB_MARK_DIRTY) && fb_flush_batch(fi, &index, last))
+		cond_resched();
+}
+
+/**
+ * fb_sync_below() - the lower fsync, and what follows from it
+ * @fi: the inode
+ * @lower: an open lower file
+ * @datasync: as for fdatasync
+ *
+ * The caller holds sync_lock.
+ *
+ * Return: 0 or the lower file system's error; then everything is still owed.
+ */
+int fb_sync_below(struct fb_inode *fi, struct file *lower, bool datasync)
+{
+	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
+	bool attr = !datasync && test_and_clear_bit(FB_OWES_ATTR, &fi->flags);
+	bool cut = test_bit(FB_SIZE_EXACT, &fi->flags);
+	loff_t size = i_size_read(fi->lower);
+	u64 record_size = READ_ONCE(fi->record_size);
+	int err;
+
+	clear_bit(FB_OWES_SYNC, &fi->flags);
+	fb_track_take(fi);
+	fb_count(fsb, FB_SYNCS_LOWER, 1);
+	trace_fb_sync_below(fi);
+	err = vfs_fsync(lower, datasync);
+	if (err) {
+		set_bit(FB_OWES_SYNC, &fi->flags);
+		if (attr)
+			set_bit(FB_OWES_ATTR, &fi->flags);
+		return err;
+	}
+	down_write(&fi->io_sem);
+	/* Unless it was cut again meanwhile, the cut is durable below. */
+	if (cut && test_bit(FB_SIZE_EXACT, &fi->flags) && fi->record_size == record_size) {
+		clear_bit(FB_SIZE_EXACT, &fi->flags);
+		ps_file_set_size(&fsb->ps, fi->file, record_size);
+		ps_fence(&fsb->ps);
+	}
+	if (!test_bit(FB_SIZE_EXACT, &fi->flags) && size <= i_size_read(&fi->vfs_inode))
+		fi->durable_size = max(fi->durable_size, size);
+	up_write(&fi->io_sem);
+	return 0;
+}
+
+/* Makes the file's size durable, in PMem. Data up to it is durable already. */
+static int fb_sync_size(struct fb_inode *fi)
+{
+	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
+	loff_t size;
+	int err;
+
+	/* A cut says in its record how long the file is; what grew since is younger than this sync. */
+	if (i_size_read(&fi->vfs_inode) <= READ_ONCE(fi->durable_size) ||
+	    test_bit(FB_SIZE_EXACT, &fi->flags))
+		return 0;
+	down_write(&fi->io_sem);
+	size = i_size_read(&fi->vfs_inode);
+	err = size > fi->durable_size ? fb_record_get(fi) : 0;
+	if (!err && size > fi->durable_size) {
+		ps_file_set_size(&fsb->ps, fi->file, size);
+		ps_fence(&fsb->ps);
+		fi->record_size = size;
+		fi->durable_size = size;
+	}
+	up_write(&fi->io_sem);
+	return err;
+}
+
+/**
+ * fb_sync_inode() - a sync call on a regular file
+ * @fi: the inode
+ * @lower: an open lower file
+ * @start: first byte
+ * @end: last byte; the range bounds only the flush of DAX pages, volatile
+ *	pages are taken as a whole
+ * @datasync: attributes are not asked for
+ *
+ * Return: 0 when all is durable, or a negative errno.
+ */
+int fb_sync_inode(struct fb_inode *fi, struct file *lower, loff_t start, loff_t end, bool datasync)
+{
+	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
+	bool below;
+	int err = 0;
+
+	/*
+	 * One at a time: whoever comes second must not find that nothing is
+	 * owed while the first is still paying.
+	 */
+	mutex_lock(&fi->sync_lock);
+	fb_sync_pages(fi, start >> PAGE_SHIFT, end >> PAGE_SHIFT);
+	below = test_bit(FB_OWES_SYNC, &fi->flags) || (!datasync && test_bit(FB_OWES_ATTR, &fi->flags));
+	if (!below && !fb_track_empty(fi))
+		below = fsb->mode != FB_MODE_AUTO || fb_absorb(fi);
+	if (!below)
+		below = fb_sync_size(fi);
+	if (below)
+		err = fb_sync_below(fi, lower, datasync) ?: fb_sync_size(fi);
+	else
+		fb_count(fsb, FB_SYNCS_ABSORBED, 1);
+	mutex_unlock(&fi->sync_lock);
+	return err;
+}
+
+/**
+ * fb_fsync() - fsync(2), fdatasync(2) and what ends in them
+ * @file: an upper file
+ * @start: first byte
+ * @end: last byte
+ * @datasync: as for fdatasync
+ *
+ * Return: 0; the error of the lower fsync; or, once for each descriptor, that
+ * writing back failed since the last call.
+ */
+int fb_fsync(struct file *file, loff_t start, loff_t end, int datasync)
+{
+	struct file *lower = fb_lower_file(file);
+	int err = fb_sync_inode(FB_I(file_inode(file)), lower, start, end, datasync);
+	int lower_err = file_check_and_advance_wb_err(lower);
+	int upper_err = file_check_and_advance_wb_err(file);
+
+	return err ?: lower_err ?: upper_err;
+}
+
+/**
+ * fb_sync_lower_fs() - everything that the lower file system holds becomes durable
+ * @fsb: the mount
+ *
+ * Return: 0 or the lower file system's error.
+ */
+int fb_sync_lower_fs(struct fb_sb *fsb)
+{
+	struct super_block *lower = fsb->lower.mnt->mnt_sb;
+	int err;
+
+	down_read(&lower->s_umount);
+	err = sync_filesystem(lower);
+	up_read(&lower->s_umount);
+	return err;
+}
+
+/**
+ * fb_sync_all() - what PMem owes of all files becomes durable
+ * @fsb: the mount
+ *
+ * For syncfs and sync: flushes mapped stores and notes sizes. What is volatile
+ * the caller leaves to fb_sync_lower_fs().
+ */
+void fb_sync_all(struct fb_sb *fsb)
+{
+	struct fb_inode *fi, *held = NULL;
+
+	spin_lock(&fsb->inodes_lock);
+	list_for_each_entry(fi, &fsb->inodes, sb_list) {
+		if (!igrab(&fi->vfs_inode))
+			continue;
+		spin_unlock(&fsb->inodes_lock);
+		if (held)
+			iput(&held->vfs_inode);
+		held = fi;	/* keeps our place in the list */
+		mutex_lock(&fi->sync_lock);
+		fb_sync_pages(fi, 0, ULONG_MAX);
+		fb_sync_size(fi);
+		mutex_unlock(&fi->sync_lock);
+		spin_lock(&fsb->inodes_lock);
+	}
+	spin_unlock(&fsb->inodes_lock);
+	if (held)
+		iput(&held->vfs_inode);
+}

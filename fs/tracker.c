@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The tracker remembers which volatile pages were written since the last sync,
+ * as long as they are few. It, and not the lower file's dirty marks, says what a
+ * sync owes: a page that the lower file system wrote on its own account is no
+ * longer dirty there, and still not durable before a journal commit and a disk
+ * flush. Moved to PMem, it is.
+ *
+ * Invariant: a volatile page that was changed and not made durable since is in
+ * a range, or the tracker has overflowed. Pages are noted after the change and
+ * before it is acknowledged (a store through a mapping: before the page table
+ * entry is writable). A sync first empties the tracker and then makes durable
+ * what was in it, so that a change that comes in between is noted for the next.
+ */
+#include "tracker.h"
+
+/**
+ * fb_track() - volatile bytes of a file were changed
+ * @fi: the inode; io_sem is held, in either way
+ * @start: first byte
+ * @end: the byte after the last
+ */
+void fb_track(struct fb_inode *fi, loff_t start, loff_t end)
+{
+	pgoff_t first = start >> PAGE_SHIFT, beyond = DIV_ROUND_UP_ULL(end, PAGE_SIZE);
+	struct fb_tracker *t = &fi->tracker;
+	unsigned int i;
+
+	spin_lock(&fi->tracker_lock);
+	if (t->overflow)
+		goto out;
+	for (i = t->nr_ranges; i-- > 0;) {	/* the newest first: appends join it */
+		if (first <= t->range[i].end && beyond >= t->range[i].start)
+			break;
+	}
+	if (i == UINT_MAX) {
+		if (t->nr_ranges == FB_TRACK_RANGES) {
+			t->overflow = true;
+			goto out;
+		}
+		i = t->nr_ranges++;
+		t->range[i].start = first;
+		t->range[i].end = first;
+	}
+	t->nr_pages -= t->range[i].end - t->range[i].start;
+	t->range[i].start = min(t->range[i].start, first);
+	t->range[i].end = max(t->range[i].end, beyond);
+	if (t->range[i].end - t->range[i].start > FB_TRACK_PAGES)
+		t->overflow = true;
+	t->nr_pages += t->range[i].end - t->range[i].start;
+	if (t->nr_pages > FB_TRACK_PAGES)
+		t->overflow = true;
+out:
+	spin_unlock(&fi->tracker_lock);
+}
+
+/**
+ * fb_track_take() - empty the tracker
+ * @fi: the inode
+ *
+ * Return: what was in it; the caller makes it durable, or calls
+ * fb_track_overflow() if that fails.
+ */
+struct fb_tracker fb_track_take(struct fb_inode *fi)
+{
+	struct fb_tracker *t = &fi->tracker, taken;
+
+	spin_lock(&fi->tracker_lock);
+	taken = *t;
+	t->nr_ranges = 0;
+	t->nr_pages = 0;
+	t->overflow = false;
+	spin_unlock(&fi->tracker_lock);
+	return taken;
+}
+
+/**
+ * fb_track_overflow() - unknown pages are volatile: the next sync goes below
+ * @fi: the inode
+ */
+void fb_track_overflow(struct fb_inode *fi)
+{
+	spin_lock(&fi->tracker_lock);
+	fi->tracker.overflow = true;
+	spin_unlock(&fi->tracker_lock);
+}

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Writeback: out-of-sync pages are written to the lower file, many at a time and
+ * in file order, then one lower fsync makes the batch durable and clean.
+ *
+ * Nothing waits for this but unmount, drain, and calls that need the lower file
+ * up to date (range.c). The worker runs when free and clean pages together
+ * are less than a quarter of the cache, until they are half of it.
+ *
+ * A batch:
+ *   1. io_sem exclusively, briefly: the pages lose their mappings and begin
+ *      writeback. Every write that was under way is over; every later one
+ *      comes through touch and takes the flag away;
+ *   2. buffered writes to the lower file, up to the file's size;
+ *   3. the lower fsync;
+ *   4. pages that still have the flag are clean.
+ * wb_lock is held all the time: so pages under writeback stay in the index,
+ * for whoever removes pages holds wb_lock too.
+ *
+ * If 2 or 3 fails the pages stay out-of-sync, the next fsync of the file returns
+ * the error, sysfs shows it, and the worker tries again some seconds later.
+ */
+#include <linux/bvec.h>
+#include <linux/uio.h>
+
+#include "cache.h"
+#include "page_index.h"
+#include "recover.h"
+#include "trace.h"
+#include "writeback.h"
+
+#define FB_WRITEBACK_BATCH	256
+#define FB_RETRY_DELAY		(5 * HZ)
+
+struct fb_batch {
+	unsigned int nr;
+	struct fb_page *pages[FB_WRITEBACK_BATCH];
+	struct bio_vec bvec[FB_WRITEBACK_BATCH];
+};
+
+/* Step 1. Returns false when no out-of-sync page is left in the range. */
+static bool fb_batch_begin(struct fb_inode *fi, struct fb_batch *batch, pgoff_t first, pgoff_t last)
+{
+	unsigned long index = first;
+	struct fb_page *page;
+
+	batch->nr = 0;
+	while (batch->nr < FB_WRITEBACK_BATCH) {
+		page = xa_find(&fi->index, &index, last, FB_MARK_OUT_OF_SYNC);
+		if (!page)
+			break;
+		batch->pages[batch->nr++] = page;
+		if (index++ == last)
+			break;
+	}
+	if (!batch->nr)
+		return false;
+	if (mapping_mapped(fi->lower->i_mapping)) {
+		first = batch->pages[0]->index;
+		last = batch->pages[batch->nr - 1]->index;
+		unmap_mapping_pages(fi->lower->i_mapping, first, last - first + 1, false);
+	}
+	for (unsigned int i = 0; i < batch->nr; i++)
+		fb_page_begin_writeback(fi, batch->pages[i]);
+	ps_fence(&FB_SB(fi->vfs_inode.i_sb)->ps);
+	return true;
+}
+
+/* Writes pages [from, to) of the batch, neighbours in the file, to the lower file. */
+static int fb_write_run(struct fb_inode *fi, struct fb_batch *batch, unsigned int from, unsigned int to)
+{
+	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
+	loff_t pos = (loff_t)batch->pages[from]->index << PAGE_SHIFT;
+	size_t len = min_t(loff_t, (to - from) * PAGE_SIZE, i_size_read(&fi->vfs_inode) - pos);
+	struct iov_iter iter;
+	ssize_t ret;
+
+	for (unsigned int i = from; i < to; i++)
+		bvec_set_page(&batch->bvec[i], pfn_to_page(fb_page_pfn(fsb, batch->pages[i])), PAGE_SIZE, 0);
+	iov_iter_bvec(&iter, ITER_SOURCE, &batch->bvec[from], to - from, len);
+	while (iov_iter_count(&iter)) {
+		ret = vfs_iter_write(fi->wb_file, &iter, &pos, 0);
+		if (ret <= 0)
+			return ret ?: -EIO;
+	}
+	trace_fb_writeback(fi, batch->pages[from]->index, to - from);
+	return 0;
+}
+
+/* Steps 2 and 3. */
+static int fb_batch_write(struct fb_inode *fi, struct fb_batch *batch)
+{
+	unsigned int from = 0, to;
+	int err = 0;
+
+	while (!err && from < batch->nr) {
+		for (to = from + 1; to < batch->nr; to++) {
+			if (batch->pages[to]->index != batch->pages[to - 1]->index + 1)
+				break;
+		}
+		err = fb_write_run(fi, batch, from, to);
+		from = to;
+	}
+	return err ?: vfs_fsync(fi->wb_file, 1);
+}
+
+/* Step 4. Returns the error, having told everyone who asks. */
+static int fb_batch_end(struct fb_inode *fi, struct fb_batch *batch, int err)
+{
+	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
+	unsigned int clean = 0;
+
+	for (unsigned int i = 0; i < batch->nr; i++)
+		clean += fb_page_end_writeback(fi, batch->pages[i], !err);
+	ps_fence(&fsb->ps);
+	fb_count(fsb, FB_PAGES_WRITTEN_BACK, clean);
+	WRITE_ONCE(fsb->last_error, err);
+	if (err) {
+		fb_count(fsb, FB_WRITEBACK_ERRORS, 1);
+		mapping_set_error(fi->vfs_inode.i_mapping, err);
+		pr_err_ratelimited("%s: writing back inode %lu failed: error %d; its pages stay in PMem\n",
+				   fsb->cache_name, fi->vfs_inode.i_ino, err);
+	}
+	return err;
+}
+
+/* Writes the range back; io_sem is held exclusively by the caller if @exclusive. */
+static int __fb_writeback_range(struct fb_inode *fi, pgoff_t first, pgoff_t last, bool exclusive)
+{
+	struct fb_batch *batch;
+	bool more;
+	int err = 0;
+
+	lockdep_assert_held(&fi->wb_lock);
+	if (!fb_has_pages(fi))
+		return 0;
+	batch = kvmalloc(sizeof(*batch), GFP_NOFS | __GFP_NOFAIL);
+	while (!err) {
+		if (!exclusive)
+			down_write(&fi->io_sem);
+		more = fb_batch_begin(fi, batch, first, last);
+		if (!exclusive)
+			up_write(&fi->io_sem);
+		if (!more)
+			break;
+		first = batch->pages[batch->nr - 1]->index + 1;
+		err = fb_batch_end(fi, batch, fb_batch_write(fi, batch));
+		if (!first || first > last)
+			break;
+		cond_resched();
+	}
+	kvfree(batch);
+	return err;
+}
+
+/**
+ * fb_writeback_range() - write the out-of-sync pages of a range back, once
+ * @fi: the inode; the caller has a reference. Takes wb_lock and io_sem
+ * @first: first page
+ * @last: last page
+ *
+ * Pages that are changed meanwhile are out-of-sync again afterwards.
+ *
+ * Return: 0 or a negative errno.
+ */
+int fb_writeback_range(struct fb_inode *fi, pgoff_t first, pgoff_t last)
+{
+	int err;
+
+	mutex_lock(&fi->wb_lock);
+	err = __fb_writeback_range(fi, first, last, false);
+	mutex_unlock(&fi->wb_lock);
+	return err;
+}
+
+/**
+ * fb_evict_range() - the lower file becomes primary for a range
+ * @fi: the inode; wb_lock and io_sem (exclusively) are held
+ * @first: first page
+ * @last: last page
+ *
+ * Return: 0; or why pages could not be written back: then all are still here. -EBUSY:
+ * pages are pinned by hardware.
+ */
+int fb_evict_range(struct fb_inode *fi, pgoff_t first, pgoff_t last)
+{
+	unsigned long index = first;
+	int err;
+
+	err = __fb_writeback_range(fi, first, last, true);
+	if (err)
+		return err;
+	if (xa_find(&fi->index, &index, last, FB_MARK_OUT_OF_SYNC))
+		return -EBUSY;
+	fb_drop_range(fi, first, last);
+	return 0;
+}
+
+/* The next inode with out-of-sync pages, referenced, moved to the end of the list. */
+static struct fb_inode *fb_next_inode(struct fb_sb *fsb)
+{
+	struct fb_inode *fi;
+
+	spin_lock(&fsb->inodes_lock);
+	list_for_each_entry(fi, &fsb->inodes, sb_list) {
+		if (!xa_marked(&fi->index, FB_MARK_OUT_OF_SYNC) || !igrab(&fi->vfs_inode))
+			continue;
+		list_move_tail(&fi->sb_list, &fsb->inodes);
+		spin_unlock(&fsb->inodes_lock);
+		return fi;
+	}
+	spin_unlock(&fsb->inodes_lock);
+	return NULL;
+}
+
+static bool fb_writeback_wanted(struct fb_sb *fsb, unsigned int of_four)
+{
+	return READ_ONCE(fsb->nr_free) + READ_ONCE(fsb->nr_clean) < fsb->ps.nr_pages / 4 * of_four;
+}
+
+/**
+ * fb_writeback_work() - the worker: clean pages are made, and given up when needed
+ * @work: fb_sb->writeback_work
+ */
+void fb_writeback_work(struct work_struct *work)
+{
+	struct fb_sb *fsb = container_of(to_delayed_work(work), struct fb_sb, writeback_work);
+	unsigned long want = fsb->ps.nr_pages / 4;
+	struct fb_inode *fi;
+	int err = 0;
+
+	if (fb_cache_low(fsb))
+		fb_reclaim(fsb, want);
+	if (!fb_writeback_wanted(fsb, 1))
+		return;
+	while (!err && fb_writeback_wanted(fsb, 2)) {
+		fi = fb_next_inode(fsb);
+		if (!fi)
+			break;
+		err = fb_writeback_range(fi, 0, ULONG_MAX);
+		iput(&fi->vfs_inode);
+		if (fb_cache_low(fsb))
+			fb_reclaim(fsb, want);
+	}
+	if (err)
+		queue_delayed_work(fsb->wq, &fsb->writeback_work, FB_RETRY_DELAY);
+}
+
+/**
+ * fb_writeback_kick() - wake the worker
+ * @fsb: the mount. Any context
+ */
+void fb_writeback_kick(struct fb_sb *fsb)
+{
+	queue_delayed_work(fsb->wq, &fsb->writeback_work, 0);
+}
+
+/**
+ * fb_writeback_all() - write everything back: drain, freeze, unmount
+ * @fsb: the mount
+ *
+ * Return: 0 when all that was out-of-sync at the beginning is durable below and
+ * all recovered pages have met their files; or the first error, after every
+ * file was tried.
+ */
+int fb_writeback_all(struct fb_sb *fsb)
+{
+	struct fb_inode *fi, *held = NULL;
+	int err = fb_recover_rest(fsb), err2;
+
+	spin_lock(&fsb->inodes_lock);
+	list_for_each_entry(fi, &fsb->inodes, sb_list) {
+		if (!igrab(&fi->vfs_inode))
+			continue;
+		spin_unlock(&fsb->inodes_lock);
+		if (held)
+			iput(&held->vfs_inode);
+		held = fi;	/* keeps our place in the list */
+		err2 = fb_writeback_range(fi, 0, ULONG_MAX);
+		err = err ?: err2;
+		spin_lock(&fsb->inodes_lock);
+	}
+	spin_unlock(&fsb->inodes_lock);
+	if (held)
+		iput(&held->vfs_inode);
+	return err;
+}
