@@ -6,6 +6,6 @@
 #define FOREBAY_TOOLS_COMPILER_H
 
 #define ARRAY_SIZE(array)		(sizeof(array) / sizeof((array)[0]))
-#define __printf(string, args)	__attribute__((__format__(__printf__, string, args)))
+#define __printf(string, args)	__attribute((format(printf, string, args)))
 
 #endif

@@ -40,21 +40,27 @@ static void cache_name(struct libmnt_fs *fs, char name[NAME_MAX + 1])
 		snprintf(name, NAME_MAX + 1, "%s", basename(path));
 }
 
-static bool add(struct forebay_mounts *mounts, struct libmnt_fs *fs)
+static void add(struct forebay_mounts *mounts, struct libmnt_fs *fs)
 {
-	struct forebay_mount *grown, *mount;
+	struct forebay_mount *mount = &mounts->mount[mounts->n++];
 
-	grown = realloc(mounts->mount, (mounts->n + 1) * sizeof(*grown));
-	if (!grown)
-		return false;
-	mounts->mount = grown;
-	mount = &grown[mounts->n];
 	mount->id = mnt_fs_get_id(fs);
-	mount->target = strdup(mnt_fs_get_target(fs) ?: "");
-	mount->lower = strdup(mnt_fs_get_source(fs) ?: "");
+	mount->target = mnt_fs_get_target(fs) ?: "";
+	mount->lower = mnt_fs_get_source(fs) ?: "";
 	cache_name(fs, mount->cache);
-	mounts->n++;
-	return mount->target && mount->lower;
+}
+
+static bool collect(struct forebay_mounts *mounts, struct libmnt_iter *iter)
+{
+	struct libmnt_fs *fs;
+
+	mounts->mount = calloc(mnt_table_get_nents(mounts->table) + 1, sizeof(*mounts->mount));
+	if (!mounts->mount || !iter)
+		return false;
+	while (!mnt_table_next_fs(mounts->table, iter, &fs))
+		if (mnt_fs_match_fstype(fs, "forebay"))
+			add(mounts, fs);
+	return true;
 }
 
 /**
@@ -65,19 +71,16 @@ static bool add(struct forebay_mounts *mounts, struct libmnt_fs *fs)
  */
 bool mounts_read(struct forebay_mounts *mounts)
 {
-	struct libmnt_table *table = read_mountinfo();
 	struct libmnt_iter *iter = mnt_new_iter(MNT_ITER_FORWARD);
-	struct libmnt_fs *fs;
-	bool good = table && iter;
+	bool good;
 
-	*mounts = (struct forebay_mounts){ };
-	while (good && !mnt_table_next_fs(table, iter, &fs))
-		if (mnt_fs_match_fstype(fs, "forebay"))
-			good = add(mounts, fs);
+	*mounts = (struct forebay_mounts){ .table = read_mountinfo() };
+	good = mounts->table && collect(mounts, iter);
 	mnt_free_iter(iter);
-	mnt_unref_table(table);
-	if (!good)
+	if (!good) {
 		problem("cannot read what is mounted (/proc/self/mountinfo)");
+		mounts_free(mounts);
+	}
 	return good;
 }
 
@@ -87,11 +90,8 @@ bool mounts_read(struct forebay_mounts *mounts)
  */
 void mounts_free(struct forebay_mounts *mounts)
 {
-	for (int i = 0; i < mounts->n; i++) {
-		free(mounts->mount[i].target);
-		free(mounts->mount[i].lower);
-	}
 	free(mounts->mount);
+	mnt_unref_table(mounts->table);
 }
 
 /**

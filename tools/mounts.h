@@ -9,15 +9,18 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+struct libmnt_table;
+
 /* One line of mountinfo; a file system bound to two places has two. */
 struct forebay_mount {
 	int id;
-	char *target;			/* the mount point */
-	char *lower;			/* the directory below */
+	const char *target;		/* the mount point */
+	const char *lower;		/* the directory below */
 	char cache[NAME_MAX + 1];	/* the kernel's name of the cache device */
 };
 
 struct forebay_mounts {
+	struct libmnt_table *table;	/* all of mountinfo; holds the strings */
 	struct forebay_mount *mount;
 	int n;
 };
