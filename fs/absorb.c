@@ -25,8 +25,6 @@
 #include "trace.h"
 #include "tracker.h"
 
-#define FB_ABSORB_BATCH	16
-
 /* The lower folio of a page, locked and up to date; or why it cannot be moved. */
 static struct folio *fb_lower_folio(struct fb_inode *fi, pgoff_t index)
 {
@@ -85,11 +83,11 @@ int fb_move_in(struct fb_inode *fi, pgoff_t index, struct fb_incoming *in)
 /* Moves the pages from *index on, at most a batch of them; *index becomes the next to look at. */
 static int fb_absorb_batch(struct fb_inode *fi, pgoff_t *index, pgoff_t end)
 {
-	struct fb_incoming in[FB_ABSORB_BATCH];
+	struct fb_incoming in[FB_MOVE_BATCH];
 	unsigned int nr = 0;
 	int err = 0;
 
-	for (; *index < end && nr < FB_ABSORB_BATCH; ++*index) {
+	for (; *index < end && nr < FB_MOVE_BATCH; ++*index) {
 		if (fb_page_find(fi, *index))
 			continue;
 		err = fb_move_in(fi, *index, &in[nr]);

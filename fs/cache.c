@@ -202,6 +202,24 @@ void fb_page_put_free(struct fb_sb *fsb, struct fb_page *page)
 }
 
 /**
+ * fb_pages_drop() - free pages that wait for a file's fate
+ * @fsb: the mount
+ * @pages: linked by fb_page->lru, in no index; becomes empty
+ */
+void fb_pages_drop(struct fb_sb *fsb, struct list_head *pages)
+{
+	struct fb_page *page, *next;
+
+	list_for_each_entry(page, pages, lru)
+		ps_page_free(&fsb->ps, fb_page_number(fsb, page));
+	ps_fence(&fsb->ps);
+	list_for_each_entry_safe(page, next, pages, lru) {
+		list_del_init(&page->lru);
+		fb_page_put_free(fsb, page);
+	}
+}
+
+/**
  * fb_file_record_alloc() - take a free file record
  * @fsb: the mount
  *

@@ -31,6 +31,8 @@
 
 /* fcntl(F_SETFL) may change this one after open. */
 #define FB_SETFL_FLAGS	O_DIRECT
+/* So often a copy from PMem may find the user's page gone again. */
+#define FB_READ_TRIES	64
 /* So much of the user's buffer is faulted in at once, in bytes. */
 #define FB_FAULT_WINDOW	SZ_1M
 
@@ -171,13 +173,19 @@ static ssize_t fb_read_dax(struct fb_inode *fi, struct kiocb *iocb, struct iov_i
 
 static ssize_t fb_read_split(struct fb_inode *fi, struct kiocb *iocb, struct iov_iter *to)
 {
+	unsigned int tries = 0;
 	ssize_t done = 0, ret;
 	size_t span;
 
 	while (iov_iter_count(to) && iocb->ki_pos < i_size_read(&fi->vfs_inode)) {
 		ret = fb_read_dax(fi, iocb, to);
-		if (ret == -ERESTART)
+		if (ret == -ERESTART) {
+			/* The user's page is there, and still nothing: the PMem must be bad. */
+			if (++tries == FB_READ_TRIES)
+				return done ?: -EIO;
 			continue;
+		}
+		tries = 0;
 		if (ret == 0) {
 			/* Not a DAX page, or not any more. */
 			span = fb_lower_span(fi, iocb->ki_pos, iov_iter_count(to));

@@ -128,6 +128,7 @@ struct fb_inode {
 	u32 file;			/* file record, or FB_NO_FILE */
 	u64 record_size;		/* the size in it */
 	loff_t durable_size;		/* a crash leaves at least this size */
+	unsigned int cuts;		/* how often the file became shorter */
 	struct file *wb_file;		/* lower file, for writeback; while there is a record */
 	struct list_head sb_list;	/* fb_sb->inodes, while there is a record */
 };

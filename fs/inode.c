@@ -51,6 +51,7 @@ struct inode *fb_alloc_inode(struct super_block *sb)
 	fi->file = FB_NO_FILE;
 	fi->record_size = 0;
 	fi->durable_size = 0;
+	fi->cuts = 0;
 	fi->wb_file = NULL;
 	return &fi->vfs_inode;
 }

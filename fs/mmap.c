@@ -17,6 +17,10 @@
  *   - pfn_mkwrite marks the page before its entry becomes writable; if the page
  *     went meanwhile, so did the entry, and the VFS sees that and faults again.
  *
+ * A huge entry would map 512 lower pages at once, DAX pages or not. The kernel sets one
+ * only where there is no page table yet, so before a large folio is returned
+ * a DAX page near it is mapped, which puts one there.
+ *
  * MAP_SYNC: a store is durable once it is flushed, without a system call. The fault
  * handler never maps a lower folio there: it moves the page to PMem first, and what
  * is needed to find it again is durable when it is mapped. Space below is
@@ -56,21 +60,25 @@ static struct fb_inode *fb_vma_inode(const struct vm_area_struct *vma)
 	return FB_I(d_inode(backing_file_user_path(vma->vm_file)->dentry));
 }
 
+static pfn_t fb_page_pfn_t(const struct fb_sb *fsb, const struct fb_page *page)
+{
+	return __pfn_to_pfn_t(fb_page_pfn(fsb, page), PFN_DEV | PFN_MAP);
+}
+
 /* Maps a DAX page, not writable: the first store comes back as pfn_mkwrite. */
 static vm_fault_t fb_map_dax(struct fb_inode *fi, struct fb_page *page, struct vm_fault *vmf)
 {
-	unsigned long pfn = fb_page_pfn(FB_SB(fi->vfs_inode.i_sb), page);
+	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
 
 	page->referenced = true;
 	if (vmf->cow_page) {
 		/* A private copy is made by the caller, from a locked page. */
-		vmf->page = pfn_to_page(pfn);
+		vmf->page = pfn_to_page(fb_page_pfn(fsb, page));
 		get_page(vmf->page);
 		lock_page(vmf->page);
 		return VM_FAULT_LOCKED;
 	}
-	return vmf_insert_mixed(vmf->vma, vmf->address,
-				__pfn_to_pfn_t(pfn, PFN_DEV | PFN_MAP));
+	return vmf_insert_mixed(vmf->vma, vmf->address, fb_page_pfn_t(fsb, page));
 }
 
 /* Has the lower file system read the page and, for a store, reserve its space. */
@@ -83,14 +91,17 @@ static vm_fault_t fb_prepare_folio(struct vm_fault *vmf)
 	if (!(ret & VM_FAULT_LOCKED))
 		return ret;
 	unlock_page(vmf->page);
-	ret = 0;
-	if ((flags & FAULT_FLAG_WRITE) && lower->page_mkwrite) {
-		vmf->flags = FAULT_FLAG_WRITE | FAULT_FLAG_MKWRITE;
-		ret = lower->page_mkwrite(vmf);
-		vmf->flags = flags;
-		if (ret & VM_FAULT_LOCKED)
-			unlock_page(vmf->page);
-		ret &= VM_FAULT_ERROR | VM_FAULT_NOPAGE;
+	if (!(flags & FAULT_FLAG_WRITE) || !lower->page_mkwrite)
+		return 0;
+	vmf->flags = FAULT_FLAG_WRITE | FAULT_FLAG_MKWRITE;
+	ret = lower->page_mkwrite(vmf);
+	vmf->flags = flags;
+	if (ret & VM_FAULT_LOCKED)
+		unlock_page(vmf->page);
+	ret &= VM_FAULT_ERROR | VM_FAULT_NOPAGE;
+	if (ret) {
+		put_page(vmf->page);
+		vmf->page = NULL;
 	}
 	return ret;
 }
@@ -143,40 +154,78 @@ static vm_fault_t fb_fault_sync(struct fb_inode *fi, struct vm_fault *vmf, unsig
 	return err ? vmf_error(err) : 0;
 }
 
-static vm_fault_t fb_fault(struct vm_fault *vmf)
+/* A DAX page that a huge entry over the faulting page would hide; *@index becomes its index. */
+static struct fb_page *fb_page_under_pmd(struct fb_inode *fi, const struct vm_fault *vmf,
+					 unsigned long *index)
 {
-	struct fb_inode *fi = fb_vma_inode(vmf->vma);
-	unsigned int tries = 0;
+	const struct vm_area_struct *vma = vmf->vma;
+	pgoff_t before = (vmf->address - max(vmf->address & PMD_MASK, vma->vm_start)) >> PAGE_SHIFT;
+	pgoff_t beyond = (min((vmf->address & PMD_MASK) + PMD_SIZE, vma->vm_end) - vmf->address) >> PAGE_SHIFT;
+
+	*index = vmf->pgoff - before;
+	return fb_page_next(fi, index, vmf->pgoff + beyond - 1);
+}
+
+/* Any page that is not in PMem, for a mapping without MAP_SYNC. */
+static vm_fault_t fb_fault_lower(struct fb_inode *fi, struct vm_fault *vmf)
+{
+	vm_fault_t ret = fb_lower_vm_ops(vmf->vma)->fault(vmf);
+	struct fb_page *page;
+	unsigned long index;
+
+	if (!(ret & VM_FAULT_LOCKED) || !PageCompound(vmf->page))
+		return ret;
+	page = fb_page_under_pmd(fi, vmf, &index);
+	if (page)
+		vmf_insert_mixed(vmf->vma, vmf->address + (index - vmf->pgoff) * PAGE_SIZE,
+				 fb_page_pfn_t(FB_SB(fi->vfs_inode.i_sb), page));
+	return ret;
+}
+
+/* One try; 0 if the page has to be moved first. */
+static vm_fault_t fb_try_fault(struct fb_inode *fi, struct vm_fault *vmf)
+{
 	struct fb_page *page;
 	vm_fault_t ret = 0;
 
-	while (!ret) {
-		down_read(&fi->io_sem);
-		if (vmf->pgoff >= DIV_ROUND_UP_ULL(i_size_read(&fi->vfs_inode), PAGE_SIZE)) {
-			up_read(&fi->io_sem);
-			return VM_FAULT_SIGBUS;
-		}
-		page = fb_page_find(fi, vmf->pgoff);
-		if (page)
-			ret = fb_map_dax(fi, page, vmf);
-		else if (!(vmf->vma->vm_flags & VM_SYNC))
-			ret = fb_lower_vm_ops(vmf->vma)->fault(vmf);
-		up_read(&fi->io_sem);
+	down_read(&fi->io_sem);
+	page = fb_page_find(fi, vmf->pgoff);
+	if (vmf->pgoff >= DIV_ROUND_UP_ULL(i_size_read(&fi->vfs_inode), PAGE_SIZE))
+		ret = VM_FAULT_SIGBUS;
+	else if (page)
+		ret = fb_map_dax(fi, page, vmf);
+	else if (!(vmf->vma->vm_flags & VM_SYNC))
+		ret = fb_fault_lower(fi, vmf);
+	up_read(&fi->io_sem);
+	return ret;
+}
+
+static vm_fault_t fb_fault(struct vm_fault *vmf)
+{
+	struct fb_inode *fi = fb_vma_inode(vmf->vma);
+	/* The lower fault may let mmap_lock go, and then the mapping, and the inode with it. */
+	struct file *file = get_file(vmf->vma->vm_file);
+	unsigned int tries = 0;
+	vm_fault_t ret;
+
+	do {
+		ret = fb_try_fault(fi, vmf);
 		if (!ret)
 			ret = fb_fault_sync(fi, vmf, &tries);
-	}
+	} while (!ret);
+	fput(file);
 	return ret;
 }
 
 static vm_fault_t fb_map_pages(struct vm_fault *vmf, pgoff_t start, pgoff_t end)
 {
 	struct fb_inode *fi = fb_vma_inode(vmf->vma);
-	unsigned long index = start;
 	vm_fault_t ret = 0;
+	unsigned long index;
 
 	if ((vmf->vma->vm_flags & VM_SYNC) || !down_read_trylock(&fi->io_sem))
 		return 0;
-	if (!fb_page_next(fi, &index, end))
+	if (!fb_page_under_pmd(fi, vmf, &index))
 		ret = fb_lower_vm_ops(vmf->vma)->map_pages(vmf, start, end);
 	up_read(&fi->io_sem);
 	return ret;

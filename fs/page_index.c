@@ -142,23 +142,23 @@ void fb_page_unreserve(struct fb_inode *fi, struct fb_incoming *in)
  * fb_pages_publish() - make pages primary that were copied to PMem
  * @fi: the inode; has a file record, io_sem is held exclusively
  * @in: pages, written (fences not needed) and with places reserved
- * @nr: how many
+ * @nr: how many, at most FB_MOVE_BATCH
  *
  * When this returns they are durable, and in the index.
  */
 void fb_pages_publish(struct fb_inode *fi, struct fb_incoming *in, unsigned int nr)
 {
 	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
+	struct ps_move moves[FB_MOVE_BATCH];
 	struct ps *ps = &fsb->ps;
 	unsigned int i;
 
-	for (i = 0; i < nr; i++)
-		ps_page_prepare(ps, fb_page_number(fsb, in[i].page), fi->file, in[i].index);
-	ps_fence(ps);
-	for (i = 0; i < nr; i++)
-		ps_page_commit(ps, fb_page_number(fsb, in[i].page), fi->file, in[i].index,
-			       PS_PAGE_OUT_OF_SYNC);
-	ps_fence(ps);
+	for (i = 0; i < nr; i++) {
+		moves[i] = (struct ps_move) {
+			.index = in[i].index, .file = fi->file, .page = fb_page_number(fsb, in[i].page) };
+		ps_page_prepare(ps, moves[i].page, moves[i].file, moves[i].index);
+	}
+	ps_pages_commit(ps, moves, nr, PS_PAGE_OUT_OF_SYNC);
 	for (i = 0; i < nr; i++)
 		fb_page_insert(fi, in[i].page, in[i].index);
 	trace_fb_publish(fi, in[0].index, nr);
@@ -281,16 +281,24 @@ void fb_page_detach(struct fb_inode *fi, struct fb_page *page)
 }
 
 /**
- * fb_page_forget() - the lower file is primary for this page from now on
- * @fi: its inode; io_sem is held exclusively, or nobody else has the inode
- * @page: a page that no mapping has
+ * fb_pages_forget() - the lower file is primary for these pages from now on
+ * @fi: its inode; io_sem is held exclusively
+ * @pages: pages that no mapping has and no hardware uses; free afterwards
+ * @nr: how many, at most FB_FORGET_BATCH
  *
- * The caller fences, then calls fb_page_put_free().
+ * Their records are durably free before they can be used again, and before the
+ * lower file is written in their place.
  */
-void fb_page_forget(struct fb_inode *fi, struct fb_page *page)
+void fb_pages_forget(struct fb_inode *fi, struct fb_page **pages, unsigned int nr)
 {
 	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
+	u32 numbers[FB_FORGET_BATCH];
 
-	ps_page_free(&fsb->ps, fb_page_number(fsb, page));
-	fb_page_detach(fi, page);
+	for (unsigned int i = 0; i < nr; i++) {
+		numbers[i] = fb_page_number(fsb, pages[i]);
+		fb_page_detach(fi, pages[i]);
+	}
+	ps_pages_free(&fsb->ps, numbers, nr);
+	for (unsigned int i = 0; i < nr; i++)
+		fb_page_put_free(fsb, pages[i]);
 }

@@ -74,7 +74,12 @@ void fb_zero_tail(struct fb_inode *fi, loff_t size)
 	ps_fence(&fsb->ps);
 }
 
-static void fb_note_size(struct fb_inode *fi, u64 word)
+/**
+ * fb_note_size() - make a file's size durable in its record
+ * @fi: the inode, with a record; io_sem is held exclusively
+ * @word: bytes, perhaps with PS_SIZE_EXACT
+ */
+void fb_note_size(struct fb_inode *fi, u64 word)
 {
 	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
 
@@ -115,6 +120,7 @@ static int fb_cut(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr *
 		}
 		return err;
 	}
+	fi->cuts++;
 	i_size_write(inode, size);
 	fi->durable_size = min(fi->durable_size, size);
 	fb_drop_range(fi, DIV_ROUND_UP_ULL(size, PAGE_SIZE), ULONG_MAX);
@@ -244,6 +250,7 @@ long fb_fallocate(struct file *file, int mode, loff_t offset, loff_t len)
 	if (!err)
 		err = vfs_fallocate(fb_lower_file(file), mode, offset, len);
 	if (!err && moves) {
+		fi->cuts++;
 		i_size_write(inode, i_size_read(fi->lower));
 		fi->durable_size = min(fi->durable_size, i_size_read(inode));
 	}

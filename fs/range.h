@@ -6,6 +6,7 @@
 #include "forebay.h"
 
 int fb_set_lower_size(struct fb_sb *fsb, struct file *wb_file, loff_t size);
+void fb_note_size(struct fb_inode *fi, u64 word);
 void fb_zero_tail(struct fb_inode *fi, loff_t size);
 long fb_fallocate(struct file *file, int mode, loff_t offset, loff_t len);
 ssize_t fb_copy_file_range(struct file *in, loff_t pos_in, struct file *out, loff_t pos_out, size_t len,

@@ -15,24 +15,6 @@
 #include "trace.h"
 #include "writeback.h"
 
-#define FB_DROP_BATCH	64
-
-/*
- * Forgets the pages, unmapped and unpinned, durably, and frees them.
- */
-static void fb_drop_pages(struct fb_inode *fi, struct fb_page **pages, unsigned int nr)
-{
-	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
-	pgoff_t index = pages[0]->index;
-
-	for (unsigned int i = 0; i < nr; i++)
-		fb_page_forget(fi, pages[i]);
-	ps_fence(&fsb->ps);
-	for (unsigned int i = 0; i < nr; i++)
-		fb_page_put_free(fsb, pages[i]);
-	trace_fb_reclaim(fi, index, nr);
-}
-
 /**
  * fb_drop_range() - forget all pages of a range, in whatever state
  * @fi: the inode; wb_lock and io_sem (exclusively) are held
@@ -44,13 +26,13 @@ static void fb_drop_pages(struct fb_inode *fi, struct fb_page **pages, unsigned 
 void fb_drop_range(struct fb_inode *fi, pgoff_t first, pgoff_t last)
 {
 	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
-	struct fb_page *pages[FB_DROP_BATCH];
+	struct fb_page *pages[FB_FORGET_BATCH];
 	unsigned long index = first;
 	unsigned int nr;
 
 	unmap_mapping_pages(fi->lower->i_mapping, first, last - first + 1, false);
 	do {
-		for (nr = 0; nr < FB_DROP_BATCH && index <= last; nr++) {
+		for (nr = 0; nr < FB_FORGET_BATCH && index <= last; nr++) {
 			pages[nr] = fb_page_next(fi, &index, last);
 			if (!pages[nr])
 				break;
@@ -58,9 +40,8 @@ void fb_drop_range(struct fb_inode *fi, pgoff_t first, pgoff_t last)
 				       !fb_page_pinned(fsb, pages[nr]));
 			index++;
 		}
-		if (nr)
-			fb_drop_pages(fi, pages, nr);
-	} while (nr == FB_DROP_BATCH);
+		fb_pages_forget(fi, pages, nr);
+	} while (nr == FB_FORGET_BATCH);
 }
 
 /*
@@ -92,7 +73,7 @@ static struct fb_inode *fb_reclaim_candidates(struct fb_sb *fsb, struct fb_page 
 
 	*nr = 0;
 	spin_lock(&fsb->lru_lock);
-	while (*budget && *nr < FB_DROP_BATCH) {
+	while (*budget && *nr < FB_FORGET_BATCH) {
 		page = list_first_entry_or_null(&fsb->clean_pages, struct fb_page, lru);
 		if (!page || (fi && page->owner != fi))
 			break;
@@ -128,8 +109,8 @@ static unsigned int fb_reclaim_from(struct fb_inode *fi, struct fb_page **pages,
 		if (!fb_page_pinned(fsb, pages[i]))
 			pages[kept++] = pages[i];
 	}
-	if (kept)
-		fb_drop_pages(fi, pages, kept);
+	fb_pages_forget(fi, pages, kept);
+	trace_fb_reclaim(fi, kept);
 	up_write(&fi->io_sem);
 	if (kept && !fb_has_pages(fi))
 		fb_drop_record(fi);
@@ -148,7 +129,7 @@ static unsigned int fb_reclaim_from(struct fb_inode *fi, struct fb_page **pages,
 unsigned int fb_reclaim(struct fb_sb *fsb, unsigned long want)
 {
 	unsigned long budget = 2 * READ_ONCE(fsb->nr_clean);	/* each is looked at twice at most */
-	struct fb_page *pages[FB_DROP_BATCH];
+	struct fb_page *pages[FB_FORGET_BATCH];
 	unsigned int nr, done = 0;
 	struct fb_inode *fi;
 

@@ -85,17 +85,9 @@ static void fb_set_unplaced(struct fb_sb *fsb, struct fb_found *found, bool unpl
 /* Frees the record and the pages; nothing of the file is wanted any more. */
 static void fb_found_drop(struct fb_sb *fsb, struct fb_found *found)
 {
-	struct fb_page *page, *next;
-
 	fb_set_unplaced(fsb, found, false);
 	fb_file_record_free(fsb, found->file);
-	list_for_each_entry(page, &found->pages, lru)
-		ps_page_free(&fsb->ps, fb_page_number(fsb, page));
-	ps_fence(&fsb->ps);
-	list_for_each_entry_safe(page, next, &found->pages, lru) {
-		list_del_init(&page->lru);
-		fb_page_put_free(fsb, page);
-	}
+	fb_pages_drop(fsb, &found->pages);
 	kfree(found);
 }
 
@@ -123,8 +115,11 @@ static int fb_scan_files(struct fb_sb *fsb, struct fb_found **files)
 	return 0;
 }
 
-/* From the last page to the first, so that the free list begins with the first. */
-static int fb_scan_pages(struct fb_sb *fsb, struct fb_found **files)
+/*
+ * Sorts the pages: those that wait for their files, those that are free, and in @drop those
+ * whose records go. From the last to the first, so that the free list begins with the first.
+ */
+static int fb_scan_pages(struct fb_sb *fsb, struct fb_found **files, struct list_head *drop)
 {
 	struct ps_page_info info;
 	struct fb_page *page;
@@ -136,17 +131,16 @@ static int fb_scan_pages(struct fb_sb *fsb, struct fb_found **files)
 		err = ps_page_read(&fsb->ps, i, &info);
 		if (err && err != -ESTALE)
 			return err;
-		if (!err && info.state == PS_PAGE_OUT_OF_SYNC) {
+		if (err || info.state == PS_PAGE_CLEAN) {
+			list_add(&page->lru, drop);
+		} else if (info.state == PS_PAGE_FREE) {
+			fb_page_put_free(fsb, page);
+		} else {
 			page->index = info.index;
 			list_add(&page->lru, &files[info.file]->pages);
 			files[info.file]->nr_pages++;
-			continue;
 		}
-		if (err || info.state != PS_PAGE_FREE)
-			ps_page_free(&fsb->ps, i);
-		fb_page_put_free(fsb, page);
 	}
-	ps_fence(&fsb->ps);
 	return 0;
 }
 
@@ -161,6 +155,7 @@ int fb_recover_scan(struct fb_sb *fsb, struct fs_context *fc)
 {
 	struct fb_found **files;
 	unsigned long pages = 0;
+	LIST_HEAD(drop);
 	u32 file;
 	int err;
 
@@ -171,7 +166,9 @@ int fb_recover_scan(struct fb_sb *fsb, struct fs_context *fc)
 		return -ENOMEM;
 	}
 	spin_lock_init(&fsb->recovered->lock);
-	err = fb_scan_files(fsb, files) ?: fb_scan_pages(fsb, files);
+	err = fb_scan_files(fsb, files) ?: fb_scan_pages(fsb, files, &drop);
+	if (!err)
+		fb_pages_drop(fsb, &drop);
 	for (file = 0; file < fsb->ps.nr_files; file++) {
 		if (!files[file])
 			continue;
@@ -265,7 +262,7 @@ static int fb_recover_file(struct fb_inode *fi, struct fb_found *found)
 	if (found->info.state == PS_FILE_UNLINKED && fi->vfs_inode.i_nlink)
 		ps_file_set_state(&fsb->ps, found->file, PS_FILE_LIVE);
 	fb_record_attach(fi, found->file, found->info.size & ~PS_SIZE_EXACT, wb_file);
-	trace_fb_recover(fi, 0, found->nr_pages);
+	trace_fb_recover(fi, found->nr_pages);
 	return 0;
 }
 

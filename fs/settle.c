@@ -62,22 +62,6 @@ void fb_settle_cut(struct fb_inode *fi)
 	fb_settle_soon(FB_SB(fi->vfs_inode.i_sb));
 }
 
-/* The deletion is durable: record first, which drops the pages at once, then these. */
-static void fb_free_deleted(struct fb_sb *fsb, struct fb_deleted *deleted)
-{
-	struct fb_page *page, *next;
-
-	fb_file_record_free(fsb, deleted->file);
-	list_for_each_entry(page, &deleted->pages, lru)
-		ps_page_free(&fsb->ps, fb_page_number(fsb, page));
-	ps_fence(&fsb->ps);
-	list_for_each_entry_safe(page, next, &deleted->pages, lru) {
-		list_del_init(&page->lru);
-		fb_page_put_free(fsb, page);
-	}
-	kfree(deleted);
-}
-
 static int fb_settle_all_deleted(struct fb_sb *fsb)
 {
 	struct fb_deleted *deleted, *next;
@@ -96,8 +80,11 @@ static int fb_settle_all_deleted(struct fb_sb *fsb)
 		spin_unlock(&fsb->inodes_lock);
 		return err;
 	}
-	list_for_each_entry_safe(deleted, next, &group, list)
-		fb_free_deleted(fsb, deleted);
+	list_for_each_entry_safe(deleted, next, &group, list) {
+		fb_file_record_free(fsb, deleted->file);	/* drops all pages at once */
+		fb_pages_drop(fsb, &deleted->pages);
+		kfree(deleted);
+	}
 	return 0;
 }
 

@@ -49,7 +49,8 @@ static int fb_sync_fs(struct super_block *sb, int wait)
 	if (!wait)
 		return 0;
 	fb_sync_all(FB_SB(sb));
-	return fb_sync_lower_fs(FB_SB(sb));
+	/* Cuts first: what was appended after one must not be cut off again at recovery. */
+	return fb_settle_all(FB_SB(sb)) ?: fb_sync_lower_fs(FB_SB(sb));
 }
 
 /* Who freezes wants to copy the storage below: it shall hold everything. */

@@ -18,6 +18,7 @@
  */
 #include "cache.h"
 #include "page_index.h"
+#include "range.h"
 #include "sync.h"
 #include "trace.h"
 #include "tracker.h"
@@ -80,11 +81,12 @@ int fb_sync_below(struct fb_inode *fi, struct file *lower, bool datasync)
 {
 	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
 	bool attr = !datasync && test_and_clear_bit(FB_OWES_ATTR, &fi->flags);
-	bool cut = test_bit(FB_SIZE_EXACT, &fi->flags);
-	loff_t size = i_size_read(fi->lower);
-	u64 record_size = READ_ONCE(fi->record_size);
+	unsigned int cuts = READ_ONCE(fi->cuts);
+	loff_t size;
 	int err;
 
+	smp_rmb();	/* a size that is larger than a cut it does not know of shall not count */
+	size = i_size_read(fi->lower);
 	clear_bit(FB_OWES_SYNC, &fi->flags);
 	fb_track_take(fi);
 	fb_count(fsb, FB_SYNCS_LOWER, 1);
@@ -97,14 +99,11 @@ int fb_sync_below(struct fb_inode *fi, struct file *lower, bool datasync)
 		return err;
 	}
 	down_write(&fi->io_sem);
-	/* Unless it was cut again meanwhile, the cut is durable below. */
-	if (cut && test_bit(FB_SIZE_EXACT, &fi->flags) && fi->record_size == record_size) {
-		clear_bit(FB_SIZE_EXACT, &fi->flags);
-		ps_file_set_size(&fsb->ps, fi->file, record_size);
-		ps_fence(&fsb->ps);
-	}
-	if (!test_bit(FB_SIZE_EXACT, &fi->flags) && size <= i_size_read(&fi->vfs_inode))
+	if (fi->cuts == cuts) {		/* else it was cut meanwhile, and owes again */
+		if (test_and_clear_bit(FB_SIZE_EXACT, &fi->flags))
+			fb_note_size(fi, fi->record_size);
 		fi->durable_size = max(fi->durable_size, size);
+	}
 	up_write(&fi->io_sem);
 	return 0;
 }
@@ -112,7 +111,6 @@ int fb_sync_below(struct fb_inode *fi, struct file *lower, bool datasync)
 /* Makes the file's size durable, in PMem. Data up to it is durable already. */
 static int fb_sync_size(struct fb_inode *fi)
 {
-	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
 	loff_t size;
 	int err;
 
@@ -124,9 +122,7 @@ static int fb_sync_size(struct fb_inode *fi)
 	size = i_size_read(&fi->vfs_inode);
 	err = size > fi->durable_size ? fb_record_get(fi) : 0;
 	if (!err && size > fi->durable_size) {
-		ps_file_set_size(&fsb->ps, fi->file, size);
-		ps_fence(&fsb->ps);
-		fi->record_size = size;
+		fb_note_size(fi, size);
 		fi->durable_size = size;
 	}
 	up_write(&fi->io_sem);

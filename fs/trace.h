@@ -62,12 +62,27 @@ DEFINE_EVENT(fb_pages, fb_publish,
 DEFINE_EVENT(fb_pages, fb_writeback,
 	TP_PROTO(struct fb_inode *fi, pgoff_t index, unsigned int pages),
 	TP_ARGS(fi, index, pages));
-DEFINE_EVENT(fb_pages, fb_reclaim,
-	TP_PROTO(struct fb_inode *fi, pgoff_t index, unsigned int pages),
-	TP_ARGS(fi, index, pages));
-DEFINE_EVENT(fb_pages, fb_recover,
-	TP_PROTO(struct fb_inode *fi, pgoff_t index, unsigned int pages),
-	TP_ARGS(fi, index, pages));
+
+DECLARE_EVENT_CLASS(fb_file,
+	TP_PROTO(struct fb_inode *fi, unsigned long pages),
+	TP_ARGS(fi, pages),
+	TP_STRUCT__entry(
+		__field(unsigned long, ino)
+		__field(unsigned long, pages)
+	),
+	TP_fast_assign(
+		__entry->ino = fi->vfs_inode.i_ino;
+		__entry->pages = pages;
+	),
+	TP_printk("ino=%lu pages=%lu", __entry->ino, __entry->pages)
+);
+
+DEFINE_EVENT(fb_file, fb_reclaim,
+	TP_PROTO(struct fb_inode *fi, unsigned long pages),
+	TP_ARGS(fi, pages));
+DEFINE_EVENT(fb_file, fb_recover,
+	TP_PROTO(struct fb_inode *fi, unsigned long pages),
+	TP_ARGS(fi, pages));
 
 #endif
 
