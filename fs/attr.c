@@ -218,13 +218,12 @@ int fb_set_acl(struct mnt_idmap *idmap, struct dentry *dentry, struct posix_acl 
 	const struct cred *old;
 	int err;
 
+	err = type == ACL_TYPE_ACCESS ? fb_acl_drop_sgid(idmap, dentry) : 0;
+	if (err)
+		return err;
 	err = mnt_want_write(lower.mnt);
 	if (err)
 		return err;
-	if (type == ACL_TYPE_ACCESS)
-		err = fb_acl_drop_sgid(idmap, dentry);
-	if (err)
-		goto drop_write;
 	old = fb_override_creds(idmap, FB_SB(dentry->d_sb));
 	if (IS_ERR(old)) {
 		err = PTR_ERR(old);
