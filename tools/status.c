@@ -52,16 +52,21 @@ static json_object *attribute_value(const char *text)
 	return json_object_new_string(text);
 }
 
+static int is_name(const struct dirent *entry)
+{
+	return entry->d_name[0] != '.';
+}
+
 /* Every attribute that the kernel shows, also those that this command doesn't know. */
 static bool gather_mounted(struct gathering *all, const char *name)
 {
 	char folder[PATH_MAX], path[PATH_MAX], text[PATH_MAX];
-	struct dirent *entry;
+	struct dirent **entries;
 	json_object *cache;
-	DIR *dir;
+	int n;
 
-	dir = opendir(kernel_path(folder, FOREBAY_SYSFS "/%s", name));
-	if (!dir) {
+	n = scandir(kernel_path(folder, FOREBAY_SYSFS "/%s", name), &entries, is_name, alphasort);
+	if (n < 0) {
 		problem("cannot read %s: %s", folder, strerror(errno));
 		return false;
 	}
@@ -70,12 +75,13 @@ static bool gather_mounted(struct gathering *all, const char *name)
 	json_object_object_add(cache, "device", json_object_new_string(text));
 	json_object_object_add(cache, "mounted", json_object_new_boolean(true));
 	add_mounts(cache, name, &all->mounts);
-	while ((entry = readdir(dir))) {
-		kernel_path(path, FOREBAY_SYSFS "/%s/%s", name, entry->d_name);
-		if (entry->d_name[0] != '.' && kernel_read(path, text, sizeof(text)))
-			json_object_object_add(cache, entry->d_name, attribute_value(text));
+	for (int i = 0; i < n; i++) {
+		kernel_path(path, FOREBAY_SYSFS "/%s/%s", name, entries[i]->d_name);
+		if (kernel_read(path, text, sizeof(text)))
+			json_object_object_add(cache, entries[i]->d_name, attribute_value(text));
+		free(entries[i]);
 	}
-	closedir(dir);
+	free(entries);
 	json_object_array_add(all->caches, cache);
 	return true;
 }
@@ -137,11 +143,6 @@ static bool gather_one(struct gathering *all, const char *path)
 	if (S_ISBLK(st.st_mode) && disk_name(st.st_rdev, name) && is_mounted(name))
 		return gather_mounted(all, name);
 	return gather_unmounted(all, path);
-}
-
-static int is_name(const struct dirent *entry)
-{
-	return entry->d_name[0] != '.';
 }
 
 static bool gather_all(struct gathering *all)

@@ -131,7 +131,8 @@ static void print_pages(json_object *cache)
 {
 	uint64_t total = number(cache, "pages_total"), out_of_sync = number(cache, "pages_out_of_sync");
 	uint64_t clean = number(cache, "pages_clean"), free = number(cache, "pages_free");
-	uint64_t known = out_of_sync + clean + free;
+	uint64_t unplaced = number(cache, "pages_unplaced");
+	uint64_t known = out_of_sync + clean + free + unplaced;
 	char size[SIZE_TEXT], note[64] = "";
 
 	if (number(cache, "pages_dirty"))
@@ -140,8 +141,10 @@ static void print_pages(json_object *cache)
 	print_share("out-of-sync", out_of_sync, total, note);
 	print_share("clean", clean, total, "");
 	print_share("free", free, total, "");
+	if (unplaced)
+		print_share("unplaced", unplaced, total, "");
 	if (known < total && is_mounted(cache))
-		print_share("waiting", total - known, total, "  (for its file to be found)");
+		print_share("on the way", total - known, total, "");
 	print_bar(out_of_sync, clean, total);
 	row("files");
 	printf("%" PRIu64 " of %" PRIu64 "\n", number(cache, "files_used"),

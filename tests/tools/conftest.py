@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What the tests of the forebay command share: the command, images of caches, and a kernel that is not there."""
+
+import json
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+BUILD = CHECKOUT / "build" / "tools"
+MIB = 1 << 20
+
+DONE, LEFT, FAILED, USAGE = 0, 4, 8, 16
+
+
+@dataclass
+class Result:
+    status: int
+    out: str
+    err: str
+
+    @property
+    def json(self):
+        return json.loads(self.out)
+
+
+@pytest.fixture(scope="session")
+def command():
+    """The forebay command, built if need be."""
+    subprocess.run(["make", "-s", "-C", CHECKOUT / "tools", f"O={BUILD}"], check=True)
+    return BUILD / "forebay"
+
+
+@pytest.fixture(scope="session")
+def make_store(tmp_path_factory):
+    """The helper that writes records with core's own code."""
+    program = tmp_path_factory.mktemp("make_store") / "make_store"
+    core = [CHECKOUT / "core" / name for name in ("pagestore.c", "super.c", "host_pm.c")]
+    subprocess.run(["gcc", "-std=gnu11", "-D_GNU_SOURCE", "-O1", "-Wall", "-Wextra", "-Werror", "-o", program,
+                    CHECKOUT / "tests/tools/make_store.c", *core], check=True)
+    return program
+
+
+@pytest.fixture
+def forebay(command):
+    """Runs the command; gives back status, standard output and standard error."""
+    def run(*arguments, **environment):
+        done = subprocess.run([command, *map(str, arguments)], capture_output=True, text=True, timeout=20,
+                              stdin=subprocess.DEVNULL, env={**os.environ, "LC_ALL": "C.UTF-8", **environment})
+        return Result(done.returncode, done.stdout, done.stderr)
+    return run
+
+
+@pytest.fixture
+def blank(tmp_path):
+    """A new image of zeros."""
+    def make(size=16 * MIB, name="cache.img"):
+        path = tmp_path / name
+        with open(path, "wb") as image:
+            image.truncate(size)
+        return path
+    return make
+
+
+@pytest.fixture
+def cache(blank, forebay, make_store):
+    """A formatted image, with the records asked for: cache("bind", "file 0 0 live", "page 0 0 7 out-of-sync")."""
+    def make(*commands, size=16 * MIB):
+        path = blank(size)
+        assert forebay("format", path).status == DONE
+        subprocess.run([make_store, path, *" ".join(commands).split()], check=True)
+        return path
+    return make
+
+
+@pytest.fixture
+def tables(make_store):
+    """Byte offsets of an image's file table and page table."""
+    def find(path):
+        done = subprocess.run([make_store, path, "offsets"], check=True, capture_output=True, text=True)
+        return tuple(map(int, done.stdout.split()))
+    return find
+
+
+@pytest.fixture
+def patch():
+    """Overwrites bytes of an image."""
+    def write(path, offset, data):
+        with open(path, "r+b") as image:
+            image.seek(offset)
+            image.write(data)
+    return write

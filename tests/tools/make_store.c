@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Makes an image hold what a crash might have left there, with core's own code:
+ *
+ *	make_store IMAGE COMMAND...
+ *	  bind                    bind the store to lower file system 22…22
+ *	  file N SIZE STATE       file record N; STATE live or unlinked
+ *	  page N FILE INDEX STATE page record N; STATE out-of-sync or clean
+ *	  offsets                 print where the tables are
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "../../core/host_pm.h"
+#include "../../core/pagestore.h"
+
+static struct ps open_store(const char *path)
+{
+	int fd = open(path, O_RDWR);
+	struct stat st;
+	struct ps ps;
+	void *base;
+
+	assert(fd >= 0 && !fstat(fd, &st));
+	base = mmap(NULL, st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	assert(base != MAP_FAILED);
+	pm_host_map(base, st.st_size);
+	assert(!ps_open(&ps, base, st.st_size, 0));
+	return ps;
+}
+
+static void bind_store(struct ps *ps)
+{
+	struct ps_handle root = { .type = 1, .len = 8, .bytes = "the root" };
+	u8 lower[PS_UUID_SIZE];
+
+	memset(lower, 0x22, sizeof(lower));
+	ps_bind(ps, lower, &root);
+}
+
+static void add_file(struct ps *ps, char **argv)
+{
+	struct ps_handle handle = { .type = 1, .len = 8 };
+	u32 file = atoi(argv[0]);
+
+	memcpy(handle.bytes, &file, sizeof(file));
+	ps_file_create(ps, file, &handle, strtoull(argv[1], NULL, 0));
+	if (!strcmp(argv[2], "unlinked"))
+		ps_file_set_state(ps, file, PS_FILE_UNLINKED);
+}
+
+static void add_page(struct ps *ps, char **argv)
+{
+	struct ps_move move = { .page = atoi(argv[0]), .file = atoi(argv[1]), .index = atoll(argv[2]) };
+
+	ps_page_zero(ps, move.page, 0, PS_PAGE_SIZE);
+	ps_page_prepare(ps, move.page, move.file, move.index);
+	ps_pages_commit(ps, &move, 1,
+			strcmp(argv[3], "clean") ? PS_PAGE_OUT_OF_SYNC : PS_PAGE_CLEAN);
+}
+
+int main(int argc, char **argv)
+{
+	struct ps ps = open_store(argv[1]);
+
+	for (int i = 2; i < argc; i++) {
+		if (!strcmp(argv[i], "bind")) {
+			bind_store(&ps);
+		} else if (!strcmp(argv[i], "file")) {
+			add_file(&ps, argv + i + 1);
+			i += 3;
+		} else if (!strcmp(argv[i], "page")) {
+			add_page(&ps, argv + i + 1);
+			i += 4;
+		} else {
+			printf("%llu %llu\n",
+			       (unsigned long long)le64_to_cpu(ps.super.file_table),
+			       (unsigned long long)le64_to_cpu(ps.super.page_table));
+		}
+	}
+	return pm_host_error();
+}

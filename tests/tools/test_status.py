@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""forebay status: of images, and of mounts that a made-up /sys and /proc show."""
+
+import errno
+import re
+
+import pytest
+
+from conftest import CHECKOUT, DONE, FAILED, MIB
+
+MOUNTED = {
+    "cache_uuid": "11111111-1111-1111-1111-111111111111", "lower_uuid": "22222222-2222-2222-2222-222222222222",
+    "mode": "auto", "persistence": "memory-controller",
+    "pages_total": 1000, "pages_free": 700, "pages_clean": 200, "pages_out_of_sync": 100, "pages_dirty": 0,
+    "pages_unplaced": 0, "files_total": 64, "files_used": 3, "pages_recovered": 0, "syncs_absorbed": 300,
+    "syncs_lower": 100, "pages_absorbed": 512, "pages_written_back": 256, "pages_reclaimed": 0, "cache_full": 0,
+    "writeback_errors": 0, "last_error": 0,
+}
+
+OFFLINE_KEYS = {"device", "mounted", "mountpoints", "lower", "cache_uuid", "lower_uuid", "pages_total", "pages_free",
+                "pages_clean", "pages_out_of_sync", "files_total", "files_used", "records_damaged"}
+
+
+@pytest.fixture
+def kernel(tmp_path):
+    """A made-up kernel: kernel(pmem0={...}) is a mount with these values changed; lines are added to mountinfo."""
+    root = tmp_path / "root"
+    (root / "proc/self").mkdir(parents=True)
+
+    def show(*lines, **caches):
+        for name, changes in caches.items():
+            folder = root / "sys/fs/forebay" / name
+            folder.mkdir(parents=True)
+            for key, value in {**MOUNTED, **changes}.items():
+                (folder / key).write_text(f"{value}\n")
+        mountinfo = ["1 0 8:1 / / rw - ext4 /dev/sda1 rw", *lines]
+        (root / "proc/self/mountinfo").write_text("".join(f"{line}\n" for line in mountinfo))
+        return {"FOREBAY_SYSROOT": str(root)}
+    return show
+
+
+MOUNT_LINE = r"40 1 0:50 / /srv/my\040db rw - forebay /srv/ssd rw,cache=/dev/pmem0,mode=auto"
+
+
+def test_nothing_mounted(forebay, kernel):
+    result = forebay("status", **kernel())
+    assert (result.status, result.out, result.err) == (DONE, "No forebay file system is mounted.\n", "")
+    assert forebay("status", "--json", **kernel()).json == []
+
+
+def test_mounted(forebay, kernel):
+    environment = kernel(MOUNT_LINE, pmem0={})
+    result = forebay("status", **environment)
+    assert result.status == DONE and not result.err
+    assert result.out.startswith("/srv/my db\n")
+    rows = dict(re.findall(r"^  (\S[a-z -]*?) {1,}(\S.*)$", result.out, re.MULTILINE))
+    assert rows["cache"].startswith("/dev/pmem0, 3.9 MiB")
+    assert rows["lower"] == "/srv/ssd on file system 22222222-2222-2222-2222-222222222222"
+    assert rows["mode"] == "auto"
+    assert "memory controller" in result.out
+    assert rows["out-of-sync"] == "400 KiB  10.0 %"
+    assert rows["files"] == "3 of 64"
+    assert rows["syncs"] == "300 absorbed (75.0 %), 100 went below"
+    assert f"[####========{' ' * 28}]" in result.out
+    assert "!" not in result.out and "\033" not in result.out
+
+
+def test_json_has_every_file_of_sysfs(forebay, kernel):
+    shown, = forebay("status", "--json", **kernel(MOUNT_LINE, pmem0={"something_new": 7})).json
+    assert shown == {**MOUNTED, "something_new": 7, "device": "/dev/pmem0", "mounted": True,
+                     "mountpoints": ["/srv/my db"], "lower": "/srv/ssd"}
+
+
+def test_the_made_up_kernel_shows_what_is_documented():
+    table = (CHECKOUT / "docs/sysfs.md").read_text()
+    documented = {name for row in re.findall(r"^\| (`.*?) \|", table, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)}
+    assert documented == set(MOUNTED)
+
+
+def test_several_mounts_and_several_mount_points(forebay, kernel):
+    environment = kernel(MOUNT_LINE, MOUNT_LINE.replace("40 1", "41 1").replace("my\\040db", "bound"),
+                         pmem0={}, pmem10={}, pmem2={})
+    shown = forebay("status", "--json", **environment).json
+    assert [cache["device"] for cache in shown] == ["/dev/pmem0", "/dev/pmem2", "/dev/pmem10"]
+    assert [cache["mountpoints"] for cache in shown] == [["/srv/my db", "/srv/bound"], [], []]
+    assert "mounted where this process cannot see it" in forebay("status", **environment).out
+
+
+def test_a_mount_point_can_be_named(forebay, kernel, tmp_path):
+    line = f"40 1 0:50 / {tmp_path} rw - forebay /srv/ssd rw,cache=/dev/pmem2"
+    environment = kernel(line, pmem0={}, pmem2={})
+    shown, = forebay("status", "--json", tmp_path, **environment).json
+    assert shown["device"] == "/dev/pmem2"
+
+
+@pytest.mark.parametrize("changes, sentences", [
+    ({"pages_unplaced": 3, "pages_free": 697},
+     ["3 pages (12 KiB) can't be placed", "forebay drain --discard-unplaced /srv/my db"]),
+    ({"last_error": -errno.ENOSPC, "writeback_errors": 4},
+     ["Writing back fails: No space left on device (4 attempts so far)", "Make room on the lower file system"]),
+    ({"last_error": -errno.EIO, "writeback_errors": 1}, ["Input/output error (1 attempt so far)", "dmesg"]),
+    ({"writeback_errors": 1}, ["failed 1 time since mount; the latest attempt succeeded"]),
+    ({"cache_full": 2}, ["2 syncs found the cache full"]),
+])
+def test_what_somebody_should_do(forebay, kernel, changes, sentences):
+    out = forebay("status", **kernel(MOUNT_LINE, pmem0=changes)).out
+    assert "  ! " in out
+    for sentence in sentences:
+        assert sentence in out
+
+
+def test_offline_json(forebay, cache):
+    image = cache("bind", "file 0 0 live", "page 0 0 0 out-of-sync", "page 1 0 1 clean")
+    result = forebay("status", "--json", image)
+    assert result.status == DONE and not result.err
+    shown, = result.json
+    assert set(shown) == OFFLINE_KEYS
+    assert shown["device"] == str(image)
+    assert shown["mounted"] is False and shown["mountpoints"] == [] and shown["lower"] is None
+    assert shown["lower_uuid"] == "22222222-2222-2222-2222-222222222222"
+    assert (shown["pages_out_of_sync"], shown["pages_clean"]) == (1, 1)
+    assert shown["pages_free"] == shown["pages_total"] - 2
+    assert shown["records_damaged"] == 0
+
+
+def test_offline_says_what_the_lower_file_system_lacks(forebay, cache):
+    out = forebay("status", cache("bind", "file 0 0 live", "page 0 0 0 out-of-sync")).out
+    assert "not mounted" in out
+    assert "lacks what is out-of-sync" in out and "mount -t forebay -o cache=" in out
+    assert "lacks" not in forebay("status", cache("bind", "file 0 0 live", "page 0 0 0 clean")).out
+
+
+def test_offline_damage(forebay, cache, patch, tables):
+    image = cache("file 0 0 live")
+    patch(image, tables(image)[0] + 20, b"\xff")
+    out = forebay("status", image).out
+    assert f"1 record is damaged; `forebay check {image}` tells more" in out
+
+
+def test_one_bad_name_among_good_ones(forebay, cache, tmp_path):
+    result = forebay("status", "--json", tmp_path / "missing", cache())
+    assert result.status == FAILED
+    assert "cannot find" in result.err and len(result.json) == 1
+
+
+def test_what_is_no_cache(forebay, blank, tmp_path):
+    result = forebay("status", blank(16 * MIB))
+    assert result.status == FAILED and "not formatted" in result.err
+    result = forebay("status", tmp_path)
+    assert result.status == FAILED and "is not on a forebay mount" in result.err
+
+
+def test_drain_wants_a_forebay_mount(forebay, tmp_path):
+    result = forebay("drain", tmp_path)
+    assert result.status == FAILED and "is not on a forebay mount" in result.err

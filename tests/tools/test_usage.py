@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""How the command takes and refuses its arguments."""
+
+import pytest
+
+from conftest import DONE, USAGE
+
+VERBS = {
+    "format": ["--force", "--files", "--uuid", "--json"],
+    "status": ["--json"],
+    "check": ["--force", "--json"],
+    "drain": ["--discard-unplaced", "--quiet"],
+}
+
+
+def test_help_lists_every_verb(forebay):
+    result = forebay("--help")
+    assert result.status == DONE and not result.err
+    for verb in VERBS:
+        assert f"\n  {verb} " in result.out
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_help_of_a_verb_names_its_options(forebay, verb):
+    for arguments in ([verb, "--help"], ["help", verb]):
+        result = forebay(*arguments)
+        assert result.status == DONE and not result.err
+        assert result.out.startswith(f"usage: forebay {verb} ")
+        for option in [*VERBS[verb], "--help"]:
+            assert f"\n  {option} " in result.out
+
+
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("option", ["--nonsense", "-x"])
+def test_unknown_option(forebay, verb, option):
+    result = forebay(verb, option)
+    assert result.status == USAGE and not result.out
+    assert result.err.startswith(f"forebay {verb}: no such option")
+    assert option in result.err
+    assert f"usage: forebay {verb} " in result.err
+
+
+def test_version(forebay):
+    result = forebay("--version")
+    assert result.status == DONE
+    assert result.out.startswith("forebay ") and result.out.split()[1][0].isdigit()
+
+
+def test_no_verb_and_unknown_verb(forebay):
+    assert forebay().status == USAGE
+    result = forebay("drian")
+    assert result.status == USAGE
+    assert "no such verb: drian" in result.err
+    assert "Did you mean `forebay drain`" in result.err
+    assert "Did you mean" not in forebay("xyz").err
+
+
+@pytest.mark.parametrize("arguments, complaint", [
+    (["format"], "want one device"),
+    (["format", "a", "b"], "want one device"),
+    (["format", "--files"], "--files wants a value"),
+    (["format", "--files", "0", "x"], "--files 0"),
+    (["format", "--files", "-1", "x"], "--files -1"),
+    (["format", "--files", "4194305", "x"], "from 1 to 4194304"),
+    (["format", "--files", "3k", "x"], "--files 3k"),
+    (["format", "--uuid", "zzz", "x"], "--uuid zzz"),
+    (["format", "--json=yes", "x"], "--json=yes"),
+    (["check"], "want one device or image"),
+    (["drain"], "want one mount point"),
+])
+def test_wrong_arguments(forebay, arguments, complaint):
+    result = forebay(*arguments)
+    assert result.status == USAGE
+    assert complaint in result.err
