@@ -27,7 +27,7 @@ class Experiment:
     least_rounds: int = 2       # the budget notwithstanding
     full_rounds: int = 7
 
-    def plan(self, full: bool, systems: tuple[str, ...] | None, rounds: int | None) -> dict:
+    def plan(self, full: bool = False, systems: tuple[str, ...] | None = None, rounds: int | None = None) -> dict:
         """What the guest is told."""
         if full:
             systems = systems or tuple(SYSTEMS)
