@@ -32,7 +32,7 @@ modules: ## build the kernel modules into build/kmod/<release>/
 	@test -n '$(KREL)' -a -d '$(KDIR)' || { echo 'no $(KERNEL) kernel to build for: make setup, or make debug-kernel' >&2; exit 1; }
 	@mkdir -p $(KMOD)
 	rsync -a --prune-empty-dirs $(KMOD_FILTER) Kbuild $(wildcard $(KMOD_SOURCES)) $(KMOD)/
-	$(MAKE) -C $(KDIR) M=$(CURDIR)/$(KMOD) modules
+	$(MAKE) -C $(KDIR) M=$(CURDIR)/$(KMOD) $(CHECK_FLAGS) modules
 
 test-core: ## run the tests of core/ on the host: every crash state, with sanitizers
 	@$(MAKE) --no-print-directory -C tests/core check
@@ -47,7 +47,14 @@ powercut: modules tools ## cut the power N times and look for lost promises (N=1
 powercut-selftest: modules tools ## show that the power-cut campaign notices faults put in on purpose
 	tests/powercut/selftest
 
+tools: ## build the forebay command into build/tools/
+	@$(MAKE) --no-print-directory -C tools O=../build/tools
+
+check: ## static checks: checkpatch, sparse, W=1, analyzers, Python and man page lint
+	scripts/setup --for test
+	scripts/check
+
 clean: ## remove build/
 	rm -rf build
 
-.PHONY: help setup modules test-core debug-kernel powercut powercut-selftest clean
+.PHONY: help setup modules test-core debug-kernel powercut powercut-selftest tools check clean

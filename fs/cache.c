@@ -197,7 +197,7 @@ void fb_page_put_free(struct fb_sb *fsb, struct fb_page *page)
 	list_add(&page->lru, &fsb->free_pages);
 	fsb->nr_free++;
 	spin_unlock(&fsb->lru_lock);
-	if (waitqueue_active(&fsb->space_wait))
+	if (wq_has_sleeper(&fsb->space_wait))
 		wake_up_all(&fsb->space_wait);
 }
 

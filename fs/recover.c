@@ -38,7 +38,7 @@ struct fb_found {
 };
 
 struct fb_recovered {
-	spinlock_t lock;
+	spinlock_t lock;		/* by_handle */
 	atomic_t nr;
 	DECLARE_HASHTABLE(by_handle, 10);
 };

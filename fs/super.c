@@ -83,13 +83,19 @@ static int fb_check_lower(struct fs_context *fc, const struct path *lower, struc
 	struct super_block *sb = lower->dentry->d_sb;
 
 	if (sb_rdonly(sb) || __mnt_is_readonly(lower->mnt))
-		return fb_fail(fc, -EROFS, "%s is on a read-only file system; remount it read-write", fc->source);
+		return fb_fail(fc, -EROFS, "%s is on a read-only file system; remount it read-write",
+			       fc->source);
+	if (is_idmapped_mnt(lower->mnt))
+		return fb_fail(fc, -EINVAL, "%s is on an idmapped mount; use the plain one, and idmap forebay's",
+			       fc->source);
 	if (uuid_is_null(&sb->s_uuid))
-		return fb_fail(fc, -EOPNOTSUPP, "the file system of %s (%s) has no UUID, so its cache could not be told from another's",
-			      fc->source, sb->s_type->name);
+		return fb_fail(fc, -EOPNOTSUPP,
+			       "the file system of %s (%s) has no UUID, so its cache could not be told from another's",
+			       fc->source, sb->s_type->name);
 	if (!exportfs_can_decode_fh(sb->s_export_op) || fb_encode_handle(d_inode(lower->dentry), root))
-		return fb_fail(fc, -EOPNOTSUPP, "the file system of %s (%s) has no file handles that Forebay could keep",
-			      fc->source, sb->s_type->name);
+		return fb_fail(fc, -EOPNOTSUPP,
+			       "the file system of %s (%s) has no file handles that Forebay could keep",
+			       fc->source, sb->s_type->name);
 	if (sb->s_stack_depth + 1 > FILESYSTEM_MAX_STACK_DEPTH)
 		return fb_fail(fc, -EINVAL, "too many file systems stacked below %s", fc->source);
 	return 0;
@@ -152,8 +158,9 @@ static int fb_bind(struct fb_sb *fsb, struct fs_context *fc, const struct ps_han
 	if (ps_bound_to(&fsb->ps, uuid, root))
 		return 0;
 	if (ps_is_bound(&fsb->ps) && fb_recover_found_any(fsb))
-		return fb_fail(fc, -EBUSY, "%s holds data of another directory (on file system %pU): mount that with it once, or give the data up with forebay format",
-			      fsb->cache_name, fsb->ps.super.lower_uuid);
+		return fb_fail(fc, -EBUSY,
+			       "%s holds data of another directory (on file system %pU): mount that with it once, or give the data up with forebay format",
+			       fsb->cache_name, fsb->ps.super.lower_uuid);
 	ps_bind(&fsb->ps, uuid, root);
 	return 0;
 }
@@ -338,7 +345,7 @@ static void fb_kill_sb(struct super_block *sb)
 	fb_free_sb(fsb);
 }
 
-struct file_system_type fb_fs_type = {
+static struct file_system_type fb_fs_type = {
 	.owner			= THIS_MODULE,
 	.name			= "forebay",
 	.fs_flags		= FS_ALLOW_IDMAP,

@@ -31,9 +31,9 @@ static const struct kind {
 	{ "superblock",
 	  "The superblock is there twice; a damaged copy is rewritten from the other at the next mount." },
 	{ "file record",
-	  "A file record says which lower file pages belong to; a damaged one keeps the cache from being mounted." },
+	  "A file record says which lower file pages belong to; a damaged one forbids mounting." },
 	{ "page record",
-	  "A page record says which page of which file is in the cache; a damaged one keeps the cache from being mounted." },
+	  "A page record says which page of which file is here; a damaged one forbids mounting." },
 };
 
 struct findings {

@@ -114,7 +114,7 @@ static bool draw_file(const struct ps *ps, bool free)
 		struct ps_file_info info;
 
 		step.file = (from + i) % ps->nr_files;
-		if (!ps_file_read(ps, step.file, &info) && (info.state == PS_FILE_FREE) == free)
+		if (!ps_file_read(ps, step.file, &info) && free == (info.state == PS_FILE_FREE))
 			return true;
 	}
 	return false;
