@@ -37,7 +37,7 @@ class System:
         if self.name == "lower":
             return f"{self.lower_type} ({self.lower_options})"
         cache = self.cache_bytes or self.pmem
-        broken = f", {Path(self.module).parts[-3]}" if self.module else ""
+        broken = f", {Path(self.module).parent.name}" if self.module else ""
         return f"forebay over {self.lower_type} ({self.lower_options}), {self.persistence}, {cache >> 20} MiB{broken}"
 
 

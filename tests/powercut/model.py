@@ -20,11 +20,12 @@ Which call vouches for what:
     fsync, syncfs                   contents, size, the file's names
     fdatasync                       contents, size, and that the file exists
     msync, O_SYNC, O_DSYNC write    the same of the range, the size as far as it is needed to read the range
-    flushed MAP_SYNC store          the same
+    flushed MAP_SYNC store          the same; the size only where the store faults, in a new mapping: a page that is mapped
+                                    already takes the store without the kernel's knowing that the file grew meanwhile
     fsync of the directory          its names
 """
 
-from .ops import PAGE, Code
+from .ops import FRESH, PAGE, Code
 
 RANGE_SYNCS = (Code.WRITE_SYNC, Code.WRITE_DSYNC, Code.WRITE_RWF_DSYNC, Code.STORE_FLUSH)
 DATA_WRITES = (Code.WRITE, Code.WRITE_DIRECT, Code.APPEND, Code.STORE) + RANGE_SYNCS
@@ -69,14 +70,15 @@ class File:
         self.hole_ends = set()
         self.pending = []
 
-    def sync_range(self, start, end):
+    def sync_range(self, start, end, size_too=True):
         end = min(end, len(self.now))
         if start >= end:
             return
         if len(self.synced) < end:
             self.synced.extend(bytes(end - len(self.synced)))
         self.synced[start:end] = self.now[start:end]
-        self.sizes = {max(size, end) for size in self.sizes}
+        if size_too:
+            self.sizes = {max(size, end) for size in self.sizes}
         left = []
         for entry in self.pending:
             left += _without(entry, start, end)
@@ -233,7 +235,8 @@ class Writer:
             file.sync()
             names.sync_file(id_, all_names=code is Code.FSYNC)
         elif code in RANGE_SYNCS or code is Code.MSYNC:
-            file.sync_range(op.offset, op.offset + op.length)
+            faults = code is not Code.STORE_FLUSH or op.flags & FRESH
+            file.sync_range(op.offset, op.offset + op.length, size_too=faults)
             names.sync_file(id_, all_names=False)
         elif code is Code.SYNC_DIRECTORY:
             names.sync()

@@ -6,7 +6,7 @@ import random
 import pytest
 
 from .model import File, Writer
-from .ops import FILE_MAX, PAGE, Code, Op, unpack
+from .ops import FILE_MAX, FRESH, PAGE, Code, Op, unpack
 from .plan import NOISE, Plan, Shape
 
 NOISE_BYTES = random.Random(0).randbytes(NOISE)
@@ -118,6 +118,16 @@ class TestRange:
         file.sync_range(2, 4)
         assert good(file, b"abcd") and good(file, b"abcd\0f") and good(file, b"abcdef")
         assert not good(file, b"ab")
+
+
+    def test_a_flushed_store_vouches_for_the_size_where_it_faults(self):
+        for flags, sizes in ((FRESH, {8}), (0, {2, 8})):
+            writer = Writer({0: 10}, {10: b"ab"}, NOISE_BYTES)
+            writer.apply(Op(Code.WRITE, 0, offset=2, length=6))
+            writer.apply(Op(Code.STORE_FLUSH, 0, offset=4, length=4, flags=flags))
+            assert writer.files[10].sizes == sizes
+            assert good(writer.files[10], b"ab\0\0" + NOISE_BYTES[:4])
+            assert not good(writer.files[10], b"ab" + NOISE_BYTES[:6])
 
 
 class TestNames:
