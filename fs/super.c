@@ -267,7 +267,7 @@ static void fb_free_sb(struct fb_sb *fsb)
 	mutex_unlock(&fb_mounts_lock);
 	if (fsb->lower.mnt) {
 		dput(fsb->lower.dentry);
-		mntput(fsb->lower.mnt);
+		kern_unmount(fsb->lower.mnt);	/* mntput() doesn't end a private mount */
 	}
 	fb_vm_ops_free(fsb);
 	percpu_counter_destroy_many(fsb->counters, FB_NR_COUNTERS);
