@@ -34,6 +34,13 @@ modules: ## build the kernel modules into build/kmod/<release>/
 	rsync -a --prune-empty-dirs $(KMOD_FILTER) Kbuild $(wildcard $(KMOD_SOURCES)) $(KMOD)/
 	$(MAKE) -C $(KDIR) M=$(CURDIR)/$(KMOD) $(CHECK_FLAGS) modules
 
+demo: ## Redis and fio on four systems, then a power cut; installs and builds what it needs (5 minutes)
+	began=$$(date +%s) && scripts/setup --for demo && $(MAKE) --no-print-directory modules tools && \
+		bench/demo --began $$began
+
+bench: modules tools ## compare Forebay with its peers (BENCH='sync --full'; bench/run list shows what there is)
+	bench/run $(or $(BENCH),list)
+
 test-core: ## run the tests of core/ on the host: every crash state, with sanitizers
 	@$(MAKE) --no-print-directory -C tests/core check
 
@@ -57,4 +64,4 @@ check: ## static checks: checkpatch, sparse, W=1, analyzers, Python and man page
 clean: ## remove build/
 	rm -rf build
 
-.PHONY: help setup modules test-core debug-kernel powercut powercut-selftest tools check clean
+.PHONY: help setup modules demo bench test-core debug-kernel powercut powercut-selftest tools check clean

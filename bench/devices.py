@@ -13,9 +13,10 @@ from pathlib import Path
 from vm.qemu import pmem_bytes
 from vm.settings import GIB, Settings
 
-NVME_BYTES = 3 * GIB
+NVME_BYTES = 2 * GIB
 PMEM_BYTES = GIB
 CHUNK = 4 << 20
+NO_HOLES = ["-set", "drive.nvme0.discard=ignore"]       # where the guest writes zeros, the image keeps its blocks
 
 
 class Devices:
@@ -33,7 +34,7 @@ class Devices:
         pmem.symlink_to(f"/proc/{os.getpid()}/fd/{self._memory}")
 
     def settings(self, **others) -> Settings:
-        return Settings(pmem=PMEM_BYTES, nvme=NVME_BYTES, keep=self.folder, **others)
+        return Settings(pmem=PMEM_BYTES, nvme=NVME_BYTES, keep=self.folder, qemu=NO_HOLES, **others)
 
     def close(self) -> None:
         (self.folder / "pmem.img").unlink(missing_ok=True)

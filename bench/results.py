@@ -28,7 +28,7 @@ def measure(name: str, experiment: Experiment, plan: dict, on: Devices) -> dict:
     say(f"{name}: {len(plan['workloads'])} workloads on {len(plan['systems'])} systems, up to {plan['rounds']} rounds")
     began, before = now(), host()
     samples, guest = carry_out(plan, on)
-    found = stats.rows(samples)
+    found = stats.rows(samples, plan)
     settings = asdict(on.settings())
     return {
         "experiment": name, "began": began, "seconds": round(seconds(), 1),

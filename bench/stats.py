@@ -9,12 +9,13 @@ from .workloads import WORKLOADS
 REFERENCES = ("ext4", "tmpfs")      # each system's ratio to these is shown
 
 
-def rows(samples: list[dict]) -> list[dict]:
+def rows(samples: list[dict], plan: dict) -> list[dict]:
     """One row for each workload and system, in the plan's order; `samples` are the guest's sample events."""
     groups: dict[tuple[str, str], list[dict]] = {}
     for event in samples:
         groups.setdefault((event["workload"], event["system"]), []).append(event["sample"])
-    return [row(workload, system, found) for (workload, system), found in groups.items()]
+    return [row(workload, system, groups[workload, system])
+            for workload in plan["workloads"] for system in plan["systems"]]
 
 
 def row(workload: str, system: str, samples: list[dict]) -> dict:
