@@ -35,12 +35,16 @@ def command():
 
 
 @pytest.fixture(scope="session")
-def make_store(tmp_path_factory):
-    """The helper that writes records with core's own code."""
-    program = tmp_path_factory.mktemp("make_store") / "make_store"
-    core = [CHECKOUT / "core" / name for name in ("pagestore.c", "super.c", "host_pm.c")]
-    subprocess.run(["gcc", "-std=gnu11", "-D_GNU_SOURCE", "-O1", "-Wall", "-Wextra", "-Werror", "-o", program,
-                    CHECKOUT / "tests/tools/make_store.c", *core], check=True)
+def make_store():
+    """The helper that writes records with core's own code; built on the host, used in the test machine too."""
+    program = BUILD / "make_store"
+    core = CHECKOUT / "core"
+    sources = [CHECKOUT / "tests/tools/make_store.c", *(core / name for name in ("pagestore.c", "super.c", "host_pm.c"))]
+    newest = max(path.stat().st_mtime for path in [*sources, *core.glob("*.h")])
+    if not program.exists() or program.stat().st_mtime < newest:
+        program.parent.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["gcc", "-std=gnu11", "-D_GNU_SOURCE", "-O1", "-Wall", "-Wextra", "-Werror", "-o", program,
+                        *sources], check=True)
     return program
 
 

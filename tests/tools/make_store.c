@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Makes an image hold what a crash might have left there, with core's own code:
+ * Makes an image or a device hold what a crash might have left there, with core's own code:
  *
- *	make_store IMAGE COMMAND...
+ *	make_store PATH COMMAND...
  *	  bind                    bind the store to lower file system 22…22
  *	  file N SIZE STATE       file record N; STATE live or unlinked
  *	  page N FILE INDEX STATE page record N; STATE out-of-sync or clean
@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
 #include "../../core/host_pm.h"
 #include "../../core/pagestore.h"
@@ -20,15 +20,15 @@
 static struct ps open_store(const char *path)
 {
 	int fd = open(path, O_RDWR);
-	struct stat st;
+	off_t size = lseek(fd, 0, SEEK_END);
 	struct ps ps;
 	void *base;
 
-	assert(fd >= 0 && !fstat(fd, &st));
-	base = mmap(NULL, st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	assert(size > 0);
+	base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	assert(base != MAP_FAILED);
-	pm_host_map(base, st.st_size);
-	assert(!ps_open(&ps, base, st.st_size, 0));
+	pm_host_map(base, size);
+	assert(!ps_open(&ps, base, size, 0));
 	return ps;
 }
 

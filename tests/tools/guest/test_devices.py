@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The command with real devices and mounts. Runs in the test machine:
+
+    vm/run --pmem 128M -- /usr/bin/python3 -m pytest -q -p no:cacheprovider tests/tools/guest
+"""
+
+import os
+import subprocess
+import threading
+from pathlib import Path
+
+import pytest
+
+from conftest import BUILD, DONE, FAILED, LEFT, MIB
+
+PMEM, NVME = Path("/dev/pmem0"), Path("/dev/nvme0n1")
+LOWER, UPPER = Path("/tmp/lower"), Path("/tmp/upper")
+SECTORS = 128 * MIB // 512      # of the SSD, used for the lower file system
+
+pytestmark = pytest.mark.skipif(not PMEM.is_block_device() or os.uname().nodename != "forebay-vm",
+                                reason="needs the test machine: vm/run -- /usr/bin/python3 -m pytest tests/tools/guest")
+
+
+def sh(*command):
+    done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    assert done.returncode == 0, f"{command}: {done.stdout}"
+
+
+@pytest.fixture(scope="session")
+def command():
+    """Built on the host."""
+    return BUILD / "forebay"
+
+
+@pytest.fixture
+def empty(forebay):
+    """An empty cache on the device."""
+    assert forebay("format", "--force", PMEM).status == DONE
+
+
+@pytest.fixture(scope="module")
+def lower():
+    """An ext4 file system on the SSD, with a file of 4 MiB; on a mapped device, for test_drain_onto_a_broken_disk."""
+    for folder in (LOWER, UPPER):
+        folder.mkdir(exist_ok=True)
+    sh("dmsetup", "create", "ssd", "--table", f"0 {SECTORS} linear {NVME} 0")
+    sh("mkfs.ext4", "-q", "-F", "/dev/mapper/ssd")
+    sh("mount", "/dev/mapper/ssd", LOWER)
+    (LOWER / "old").write_bytes(bytes(4 * MIB))
+    os.sync()
+    sh("modprobe", "forebay")
+    yield LOWER
+    sh("umount", LOWER)
+    sh("dmsetup", "remove", "ssd")
+
+
+def mount():
+    sh("mount", "-t", "forebay", "-o", f"cache={PMEM}", LOWER, UPPER)
+
+
+@pytest.fixture
+def mounted(empty, lower):
+    """A mount of the two."""
+    mount()
+    yield UPPER
+    sh("umount", UPPER)
+
+
+def overwrite(pages):
+    """Overwrites pages of a file and syncs each, so that the cache absorbs them."""
+    file = os.open(UPPER / "old", os.O_RDWR)
+    os.fsync(file)      # the first sync of a file goes below
+    for page in range(pages):
+        os.pwrite(file, b"new!" * 1024, page * 4096)
+        os.fdatasync(file)
+    os.close(file)
+
+
+def test_format_refuses_what_has_no_dax(forebay):
+    for force in ([], ["--force"]):
+        result = forebay("format", *force, NVME)
+        assert result.status == FAILED
+        assert "is not persistent memory: it has no DAX" in result.err
+
+
+def test_format_refuses_a_file_system_and_a_mounted_one(forebay):
+    sh("mkfs.ext4", "-q", "-F", PMEM)
+    assert "holds a file system (ext4)" in forebay("format", PMEM).err
+    UPPER.mkdir(exist_ok=True)
+    sh("mount", PMEM, UPPER)
+    try:
+        result = forebay("format", "--force", PMEM)
+        assert result.status == FAILED
+        assert f"{PMEM} is mounted on {UPPER} (ext4)" in result.err
+    finally:
+        sh("umount", UPPER)
+    result = forebay("format", "--force", PMEM)
+    assert result.status == DONE and result.out.startswith(f"{PMEM}: empty cache")
+
+
+def test_format_refuses_a_disk_that_another_device_holds(forebay, empty):
+    sh("dmsetup", "create", "holder", "--table", f"0 2048 linear {PMEM} 0")
+    try:
+        result = forebay("format", PMEM)
+        assert result.status == FAILED and f"{PMEM} is used by /dev/dm-" in result.err
+    finally:
+        sh("dmsetup", "remove", "holder")
+
+
+def test_a_mounted_cache_is_left_alone(forebay, mounted):
+    for verb in (["format", "--force"], ["check"]):
+        result = forebay(*verb, PMEM)
+        assert result.status == FAILED
+        assert f"{PMEM} is the cache of {mounted}, which is mounted" in result.err
+    assert forebay("check", "--force", PMEM).status == DONE
+
+
+def test_status_of_a_mount(forebay, mounted):
+    overwrite(5)
+    shown, = forebay("status", "--json").json
+    assert (shown["device"], shown["mountpoints"], shown["lower"]) == (str(PMEM), [str(mounted)], str(LOWER))
+    assert shown["pages_out_of_sync"] == 5 and shown["syncs_absorbed"] >= 5
+    for name in (PMEM, mounted, mounted / "old"):
+        again, = forebay("status", "--json", name).json
+        assert again["cache_uuid"] == shown["cache_uuid"] and again["mounted"]
+    sh("mount", "--bind", mounted, "/mnt")
+    both, = forebay("status", "--json").json
+    sh("umount", "/mnt")
+    assert both["mountpoints"] == [str(mounted), "/mnt"]
+
+
+def test_drain(forebay, mounted):
+    overwrite(300)
+    result = forebay("drain", mounted)
+    assert result.status == DONE
+    assert "everything is on the lower file system (1.2 MiB written back now)" in result.out
+    assert (LOWER / "old").read_bytes()[:300 * 4096] == b"new!" * (300 * 1024)
+    shown, = forebay("status", "--json").json
+    assert shown["pages_out_of_sync"] == 0 and shown["pages_written_back"] == 300
+    result = forebay("drain", "--quiet", mounted)
+    assert (result.status, result.out, result.err) == (DONE, "", "")
+
+
+def test_drain_is_for_root(command, mounted):
+    done = subprocess.run(["setpriv", "--reuid=65534", "--clear-groups", command, "drain", mounted],
+                          capture_output=True, text=True)
+    assert done.returncode == FAILED and "only root may drain" in done.stderr
+
+
+def test_drain_while_others_write(forebay, mounted):
+    done = threading.Event()
+
+    def write():
+        while not done.is_set():
+            overwrite(100)
+    writer = threading.Thread(target=write)
+    writer.start()
+    result = forebay("drain", mounted)
+    done.set()
+    writer.join()
+    assert result.status == DONE, result.err
+
+
+def test_unmounted_cache_holds_nothing(forebay, mounted):
+    overwrite(10)
+    sh("umount", mounted)
+    try:
+        shown, = forebay("status", "--json", PMEM).json
+        assert not shown["mounted"] and shown["pages_free"] == shown["pages_total"] and not shown["files_used"]
+        assert forebay("check", PMEM).status == DONE
+    finally:
+        mount()
+
+
+def test_pages_without_a_file(forebay, mounted, make_store):
+    sh("umount", mounted)
+    sh(make_store, PMEM, *"file 0 0 live page 0 0 7 out-of-sync page 1 0 8 out-of-sync".split())
+    assert "holds 2 pages (8 KiB) not yet written" in forebay("format", PMEM).err
+    mount()
+    result = forebay("drain", mounted)
+    assert result.status == LEFT and not result.out
+    assert "2 pages (8 KiB) can't be placed" in result.err and "--discard-unplaced" in result.err
+    assert "2 pages (8 KiB) can't be placed" in forebay("status").out
+    result = forebay("drain", "--discard-unplaced", mounted)
+    assert result.status == DONE and "2 pages without a file discarded" in result.out
+    shown, = forebay("status", "--json").json
+    assert shown["pages_unplaced"] == 0 and shown["files_used"] == 0
+
+
+def test_drain_onto_a_broken_disk(forebay, mounted):
+    """The last test: ext4 doesn't recover from this."""
+    overwrite(50)
+    sh("dmsetup", "suspend", "--nolockfs", "ssd")
+    sh("dmsetup", "load", "ssd", "--table", f"0 {SECTORS} error")
+    sh("dmsetup", "resume", "ssd")
+    result = forebay("drain", mounted)
+    assert result.status == LEFT and not result.out
+    assert "not everything could be written back: Input/output error" in result.err
+    assert "200 KiB left in the cache; nothing is lost" in result.err
+    assert "/sys/fs/forebay/pmem0: writeback_errors, last_error" in result.err
+    assert "Writing back fails: Input/output error" in forebay("status").out
+    sh("umount", mounted)
+    shown, = forebay("status", "--json", PMEM).json
+    assert shown["pages_out_of_sync"] == 50
+    assert "holds 50 pages (200 KiB) not yet written" in forebay("format", PMEM).err
+    sh("mount", "-t", "tmpfs", "none", mounted)     # for the fixture to unmount
