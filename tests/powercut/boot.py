@@ -138,7 +138,6 @@ class Boot:
                 outcome.ran = True
                 self._write_on()
                 machine.cut()
-                # What was said before the cut is still to be read.
             elif line.startswith("free "):
                 outcome.free_pages.append(int(line.split()[1]))
             elif line.startswith("failed: "):

@@ -47,7 +47,7 @@ class Tally:
 
 def build():
     (BUILD / "bin").mkdir(parents=True, exist_ok=True)
-    for name in ("ssd", "writer", "dump"):
+    for name in ("ssd", "writer", "filler", "dump"):
         subprocess.run(["gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-o", BUILD / "bin" / f"{name}.new",
                         HERE / f"{name}.c"], check=True)
         os.replace(BUILD / "bin" / f"{name}.new", BUILD / "bin" / name)

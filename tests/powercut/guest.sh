@@ -100,4 +100,5 @@ if [ "$FRESH" = 1 ]; then
 	sync
 fi
 disturb
+[ "$CACHE_BYTES" = 0 ] || "$BIN/filler" $top/filler $((CACHE_BYTES * 5 / 4))
 "$BIN/writer" $top "$RUN" "$NOISE" "$WRITERS"
