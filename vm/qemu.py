@@ -21,7 +21,7 @@ KERNEL_ARGUMENTS = [
 def make_images(settings, folder):
     """Creates what is missing; what is there stays as the last machine left it. Sparse files, all of them."""
     images = {}
-    if settings.pmem:
+    if settings.pmem and settings.keep:
         images["pmem"] = folder / "pmem.img"
         _make(images["pmem"], pmem_bytes(settings))
     for number in range(settings.nvme_devices()):
@@ -46,6 +46,15 @@ def _make(path, size):
         os.truncate(file.fileno(), size)
 
 
+def _pmem_backend(settings, images):
+    if settings.keep:
+        return (f"memory-backend-file,id=pmem,mem-path={quote(images['pmem'])},"
+                f"size={pmem_bytes(settings)},share=on")
+    # Memory that is there: in a file's page the guest's first store would wait for the host to find it a place on
+    # disk, which takes longer than all that forebay does.
+    return f"memory-backend-memfd,id=pmem,size={pmem_bytes(settings)},share=on,prealloc=on,prealloc-threads=2"
+
+
 def arguments(settings, kernel, initrd, images, shares, ports, console):
     memory = f"{settings.mem // MIB}M"
     machine = "q35,nvdimm=off"
@@ -66,8 +75,7 @@ def arguments(settings, kernel, initrd, images, shares, ports, console):
                  "-device", f"virtserialport,chardev={name},name={name}"]
     argv += shares.qemu_arguments(settings.mem)
     if settings.pmem:
-        argv += ["-object", f"memory-backend-file,id=pmem,mem-path={quote(images['pmem'])},"
-                            f"size={pmem_bytes(settings)},share=on",
+        argv += ["-object", _pmem_backend(settings, images),
                  "-device", f"nvdimm,id=nvdimm0,memdev=pmem,label-size={LABEL}"]
     if settings.virtio_pmem:
         argv += ["-object", f"memory-backend-file,id=virtio-pmem,mem-path={quote(images['virtio-pmem'])},"
