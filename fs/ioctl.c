@@ -18,7 +18,7 @@ static int fb_ioctl_drain(struct fb_sb *fsb)
 	if (!capable(CAP_SYS_ADMIN))
 		return -EPERM;
 	err = fb_settle_all(fsb);
-	return fb_writeback_all(fsb) ?: err;
+	return fb_writeback_all(fsb, true) ?: err;
 }
 
 static int fb_ioctl_discard(struct fb_sb *fsb)

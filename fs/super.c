@@ -56,7 +56,7 @@ static int fb_sync_fs(struct super_block *sb, int wait)
 /* Who freezes wants to copy the storage below: it shall hold everything. */
 static int fb_freeze_fs(struct super_block *sb)
 {
-	return fb_writeback_all(FB_SB(sb)) ?: fb_settle_all(FB_SB(sb));
+	return fb_writeback_all(FB_SB(sb), false) ?: fb_settle_all(FB_SB(sb));
 }
 
 static int fb_show_options(struct seq_file *m, struct dentry *root)
@@ -327,7 +327,7 @@ static void fb_kill_sb(struct super_block *sb)
 	if (sb->s_root) {
 		cancel_work_sync(&fsb->recover_work);
 		cancel_delayed_work_sync(&fsb->writeback_work);
-		err = fb_writeback_all(fsb);
+		err = fb_writeback_all(fsb, false);
 		err = fb_settle_all(fsb) ?: err;
 		fb_release_inodes(fsb);
 	}

@@ -258,12 +258,13 @@ void fb_writeback_kick(struct fb_sb *fsb)
 /**
  * fb_writeback_all() - write everything back: drain, freeze, unmount
  * @fsb: the mount
+ * @killable: a fatal signal ends it, between two files
  *
  * Return: 0 when all that was out-of-sync at the beginning is durable below and
  * all recovered pages have met their files; or the first error, after every
  * file was tried.
  */
-int fb_writeback_all(struct fb_sb *fsb)
+int fb_writeback_all(struct fb_sb *fsb, bool killable)
 {
 	struct fb_inode *fi, *held = NULL;
 	int err = fb_recover_rest(fsb), err2;
@@ -276,7 +277,7 @@ int fb_writeback_all(struct fb_sb *fsb)
 		if (held)
 			iput(&held->vfs_inode);
 		held = fi;	/* keeps our place in the list */
-		err2 = fb_writeback_range(fi, 0, ULONG_MAX);
+		err2 = killable && fatal_signal_pending(current) ? -EINTR : fb_writeback_range(fi, 0, ULONG_MAX);
 		err = err ?: err2;
 		spin_lock(&fsb->inodes_lock);
 	}

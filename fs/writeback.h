@@ -10,7 +10,7 @@ void fb_writeback_kick(struct fb_sb *fsb);
 void fb_writeback_work(struct work_struct *work);
 int fb_writeback_range(struct fb_inode *fi, pgoff_t first, pgoff_t last);
 int fb_evict_range(struct fb_inode *fi, pgoff_t first, pgoff_t last);
-int fb_writeback_all(struct fb_sb *fsb);
+int fb_writeback_all(struct fb_sb *fsb, bool killable);
 
 /* reclaim.c */
 unsigned int fb_reclaim(struct fb_sb *fsb, unsigned long want);
