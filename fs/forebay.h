@@ -131,6 +131,7 @@ struct fb_inode {
 	unsigned int cuts;		/* how often the file became shorter */
 	struct file *wb_file;		/* lower file, for writeback; while there is a record */
 	struct list_head sb_list;	/* fb_sb->inodes, while there is a record */
+	u64 walked;			/* the last walk over that list that was here */
 };
 
 static inline struct fb_inode *FB_I(const struct inode *inode)
@@ -164,6 +165,7 @@ struct fb_sb {
 
 	spinlock_t inodes_lock;		/* inodes, deleted */
 	struct list_head inodes;	/* fb_inode->sb_list */
+	atomic64_t walks;		/* how often somebody began to visit them all */
 
 	struct list_head deleted;	/* struct fb_deleted, under inodes_lock */
 	struct fb_recovered *recovered;	/* pages not attached to an inode yet */
@@ -251,6 +253,8 @@ int fb_record_get(struct fb_inode *fi);
 void fb_record_attach(struct fb_inode *fi, u32 file, u64 size, struct file *wb_file);
 void fb_record_forget(struct fb_inode *fi);
 struct file *fb_open_below(struct fb_inode *fi);
+u64 fb_walk_begin(struct fb_sb *fsb);
+struct fb_inode *fb_walk_next(struct fb_sb *fsb, u64 walk);
 int fb_encode_handle(struct inode *lower, struct ps_handle *handle);
 
 /* file.c, range.c, mmap.c, sync.c, ioctl.c */

@@ -52,6 +52,7 @@ struct inode *fb_alloc_inode(struct super_block *sb)
 	fi->record_size = 0;
 	fi->durable_size = 0;
 	fi->cuts = 0;
+	fi->walked = 0;
 	fi->wb_file = NULL;
 	return &fi->vfs_inode;
 }
@@ -348,4 +349,42 @@ void fb_name_removed(struct inode *inode)
 	up_write(&fi->io_sem);
 	if (unpin)
 		iput(inode);
+}
+
+/**
+ * fb_walk_begin() - begin to visit all files that have records
+ * @fsb: the mount
+ *
+ * Return: what fb_walk_next() wants.
+ */
+u64 fb_walk_begin(struct fb_sb *fsb)
+{
+	return atomic64_inc_return(&fsb->walks);
+}
+
+/**
+ * fb_walk_next() - the next file of a walk
+ * @fsb: the mount
+ * @walk: from fb_walk_begin()
+ *
+ * Every file that had a record when the walk began is visited, by this walk or one that began
+ * later, whatever others do with the list meanwhile.
+ *
+ * Return: a referenced inode, or NULL at the end.
+ */
+struct fb_inode *fb_walk_next(struct fb_sb *fsb, u64 walk)
+{
+	struct fb_inode *fi;
+
+	spin_lock(&fsb->inodes_lock);
+	list_for_each_entry(fi, &fsb->inodes, sb_list) {
+		if (fi->walked >= walk || !igrab(&fi->vfs_inode))
+			continue;
+		fi->walked = walk;
+		list_move_tail(&fi->sb_list, &fsb->inodes);	/* the next is at the front again */
+		spin_unlock(&fsb->inodes_lock);
+		return fi;
+	}
+	spin_unlock(&fsb->inodes_lock);
+	return NULL;
 }

@@ -300,23 +300,15 @@ int fb_get_tree(struct fs_context *fc)
 /* Every file gives its pages and its record up; what is out-of-sync still stays. */
 static void fb_release_inodes(struct fb_sb *fsb)
 {
+	u64 walk = fb_walk_begin(fsb);
 	struct fb_inode *fi;
-	LIST_HEAD(kept);
 
-	spin_lock(&fsb->inodes_lock);
-	while ((fi = list_first_entry_or_null(&fsb->inodes, struct fb_inode, sb_list))) {
-		list_move(&fi->sb_list, &kept);
-		if (!igrab(&fi->vfs_inode))
-			continue;
-		spin_unlock(&fsb->inodes_lock);
+	while ((fi = fb_walk_next(fsb, walk))) {
 		fb_drop_inode(fi);
 		if (fi->file != FB_NO_FILE)
 			fb_abandon(fi);
 		iput(&fi->vfs_inode);
-		spin_lock(&fsb->inodes_lock);
 	}
-	list_splice(&kept, &fsb->inodes);
-	spin_unlock(&fsb->inodes_lock);
 }
 
 static void fb_kill_sb(struct super_block *sb)

@@ -217,23 +217,14 @@ int fb_sync_lower_fs(struct fb_sb *fsb)
  */
 void fb_sync_all(struct fb_sb *fsb)
 {
-	struct fb_inode *fi, *held = NULL;
+	u64 walk = fb_walk_begin(fsb);
+	struct fb_inode *fi;
 
-	spin_lock(&fsb->inodes_lock);
-	list_for_each_entry(fi, &fsb->inodes, sb_list) {
-		if (!igrab(&fi->vfs_inode))
-			continue;
-		spin_unlock(&fsb->inodes_lock);
-		if (held)
-			iput(&held->vfs_inode);
-		held = fi;	/* keeps our place in the list */
+	while ((fi = fb_walk_next(fsb, walk))) {
 		mutex_lock(&fi->sync_lock);
 		fb_sync_pages(fi, 0, ULONG_MAX);
 		fb_sync_size(fi);
 		mutex_unlock(&fi->sync_lock);
-		spin_lock(&fsb->inodes_lock);
+		iput(&fi->vfs_inode);
 	}
-	spin_unlock(&fsb->inodes_lock);
-	if (held)
-		iput(&held->vfs_inode);
 }

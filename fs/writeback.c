@@ -266,23 +266,14 @@ void fb_writeback_kick(struct fb_sb *fsb)
  */
 int fb_writeback_all(struct fb_sb *fsb, bool killable)
 {
-	struct fb_inode *fi, *held = NULL;
+	u64 walk = fb_walk_begin(fsb);
 	int err = fb_recover_rest(fsb), err2;
+	struct fb_inode *fi;
 
-	spin_lock(&fsb->inodes_lock);
-	list_for_each_entry(fi, &fsb->inodes, sb_list) {
-		if (!igrab(&fi->vfs_inode))
-			continue;
-		spin_unlock(&fsb->inodes_lock);
-		if (held)
-			iput(&held->vfs_inode);
-		held = fi;	/* keeps our place in the list */
+	while ((fi = fb_walk_next(fsb, walk))) {
 		err2 = killable && fatal_signal_pending(current) ? -EINTR : fb_writeback_range(fi, 0, ULONG_MAX);
 		err = err ?: err2;
-		spin_lock(&fsb->inodes_lock);
+		iput(&fi->vfs_inode);
 	}
-	spin_unlock(&fsb->inodes_lock);
-	if (held)
-		iput(&held->vfs_inode);
 	return err;
 }
