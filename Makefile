@@ -41,6 +41,21 @@ demo: ## Redis and fio on four systems, then a power cut; installs and builds wh
 bench: modules tools ## compare Forebay with its peers (BENCH='sync --full'; bench/run list shows what there is)
 	bench/run $(or $(BENCH),list)
 
+PYTEST = /usr/bin/python3 -m pytest -q -p no:cacheprovider
+
+test: ## all tests: on the host, in the guest, real programs, power cuts (KERNEL=debug: under KASAN and lockdep)
+	scripts/setup --for test
+	@$(MAKE) --no-print-directory modules tools
+	@$(MAKE) --no-print-directory test-core test-host test-tools test-vm test-apps
+	tests/powercut/run $(or $(N),8)
+
+test-host: ## unit tests of the Python parts, and of the test machine
+	$(PYTEST) tests/bench tests/powercut vm/tests/test_run.py
+
+test-tools: modules tools ## the forebay command, on images and in the guest
+	$(PYTEST) tests/tools
+	vm/run --pmem 128M --kernel $(KERNEL) --timeout 900 -- $(PYTEST) tests/tools/guest
+
 test-core: ## run the tests of core/ on the host: every crash state, with sanitizers
 	@$(MAKE) --no-print-directory -C tests/core check
 
@@ -64,4 +79,4 @@ check: ## static checks: checkpatch, sparse, W=1, analyzers, Python and man page
 clean: ## remove build/
 	rm -rf build
 
-.PHONY: help setup modules demo bench test-core debug-kernel powercut powercut-selftest tools check clean
+.PHONY: help setup modules test test-host test-tools demo bench test-core debug-kernel powercut powercut-selftest tools check clean
