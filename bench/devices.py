@@ -16,7 +16,6 @@ from vm.settings import GIB, Settings
 NVME_BYTES = 2 * GIB
 PMEM_BYTES = GIB
 CHUNK = 4 << 20
-NO_HOLES = ["-set", "drive.nvme0.discard=ignore"]       # where the guest writes zeros, the image keeps its blocks
 
 
 class Devices:
@@ -34,7 +33,7 @@ class Devices:
         pmem.symlink_to(f"/proc/{os.getpid()}/fd/{self._memory}")
 
     def settings(self, **others) -> Settings:
-        return Settings(pmem=PMEM_BYTES, nvme=NVME_BYTES, keep=self.folder, qemu=NO_HOLES, **others)
+        return Settings(pmem=PMEM_BYTES, nvme=NVME_BYTES, keep=self.folder, **others)
 
     def close(self) -> None:
         (self.folder / "pmem.img").unlink(missing_ok=True)
@@ -56,11 +55,24 @@ class Devices:
 
 
 def _write_all_over(path: Path, size: int) -> None:
-    if path.exists() and path.stat().st_size == size and path.stat().st_blocks * 512 >= size:
-        return
-    print(f"bench: writing the emulated SSD all over, once ({size >> 30} GiB)", file=sys.stderr)
-    chunk = os.urandom(CHUNK)
-    with open(path, "wb", buffering=0) as file:
-        for _ in range(size // CHUNK):
-            file.write(chunk)
-        os.fsync(file.fileno())
+    """Fills what is a hole: all of it at first, later what a guest's file system had zeroed."""
+    fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        if os.fstat(fd).st_size != size:
+            print(f"bench: writing the emulated SSD all over, once ({size >> 30} GiB)", file=sys.stderr)
+            os.truncate(fd, 0)
+            os.truncate(fd, size)
+        chunk = os.urandom(CHUNK)
+        while (start := os.lseek(fd, 0, os.SEEK_HOLE)) < size:
+            end = min(_data_after(fd, start, size), start + CHUNK)
+            os.pwrite(fd, chunk[:end - start], start)
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _data_after(fd: int, start: int, size: int) -> int:
+    try:
+        return os.lseek(fd, start, os.SEEK_DATA)
+    except OSError:         # ENXIO: none
+        return size

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """In the guest: carries out a plan and prints an event a line, as JSON.
 
-The order of the systems rotates from round to round. In a round each system is set up once, from a clean state, and runs
-all the workloads, each in a new folder that is removed after it.
+The order of the systems rotates from round to round. In a round each system is set up once, from a clean state, and
+runs all the workloads, each in a new folder that is removed after it.
 """
 
 import json

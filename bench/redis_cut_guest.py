@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """In the guest: the two halves of the pulled plug.
 
-    write       a fresh forebay over ext4, Redis on it, clients that SET until the power goes. Each line of output is the
-                number of a SET that was acknowledged, and so were all before it.
+    write       a fresh forebay over ext4, Redis on it, clients that SET until the power goes. Each line of output is
+                the number of a SET that was acknowledged, and so were all before it.
     verify N    the same devices after the cut: mounts them, starts Redis, and reads all SETs up to N.
 """
 

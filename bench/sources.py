@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""On the host: an uncompressed archive of kernel sources to unpack, out of the kernel headers the build needs anyway."""
+"""On the host: an archive of kernel sources to unpack, not compressed, out of the headers that the build needs."""
 
 import os
 import sys

@@ -60,8 +60,8 @@ def random_read(mib: int = 128):
     def measure(folder: str, seconds: float) -> dict:
         lay_out(f"{folder}/0", mib)
         read_all(f"{folder}/0")
-        report = fio(folder, "--rw=randread", "--bs=4k", f"--size={mib}m", "--filename_format=$jobnum", "--invalidate=0",
-                     "--gtod_reduce=1", *timed(seconds))
+        report = fio(folder, "--rw=randread", "--bs=4k", f"--size={mib}m", "--filename_format=$jobnum",
+                     "--invalidate=0", "--gtod_reduce=1", *timed(seconds))
         return {"value": report["read"]["iops"]}
     return measure
 
