@@ -16,7 +16,8 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { CHUNK = 16 * 4096, PAUSE_US = 20000 };	/* few enough pages to be worth PMem */
+/* A chunk is few enough pages to be worth PMem; a burst of them is more than is kept free. */
+enum { CHUNK = 16 * 4096, BURST = 30, PAUSE_US = 20000 };
 
 static void write_chunk(int fd, long chunk)
 {
@@ -43,7 +44,8 @@ int main(int argc, char **argv)
 	if (fork())
 		return 0;
 	for (;;) {
-		write_chunk(fd, random() % chunks);
+		for (int n = random() % 20 ? 1 : BURST; n > 0; n--)
+			write_chunk(fd, random() % chunks);
 		usleep(PAUSE_US);
 	}
 }
