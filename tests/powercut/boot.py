@@ -57,6 +57,7 @@ class Dice:
 @dataclass
 class Outcome:
     failures: list = field(default_factory=list)
+    violations: int = 0         # of the failures, promises that were not kept
     checked: bool = False       # what the last cut left was looked at
     ran: bool = False           # and the next one came after the writers began
     drained: bool = False
@@ -127,13 +128,13 @@ class Boot:
                 return
             if line == "dumped":
                 outcome.checked = True
-                outcome.failures += self.check.violations()
+                self._violated(self.check.violations())
                 if self.run and not self._fresh() and not outcome.failures:
                     self.plan(self.check)
             elif line == "drained":
                 outcome.drained = True
                 if self.system.name == "forebay":
-                    outcome.failures += self.check.drain_violations()
+                    self._violated(self.check.drain_violations())
             elif line == "running":
                 outcome.ran = True
                 self._write_on()
@@ -144,6 +145,10 @@ class Boot:
                 outcome.failures.append(line)
             if outcome.failures:
                 return
+
+    def _violated(self, texts):
+        self.outcome.failures += texts
+        self.outcome.violations += len(texts)
 
     def _write_on(self):
         deadline = time.monotonic() + self.dice.running

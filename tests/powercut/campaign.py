@@ -145,7 +145,7 @@ class Leg:
             tally.cuts += 1
         if outcome.failures:
             tally.failures.append({"system": str(self.system), "folder": str(self.folder), "seed": self.options.seed,
-                                   "what": outcome.failures})
+                                   "violations": outcome.violations, "what": outcome.failures})
         self.options.say(self._line(outcome, check, run, dice, done))
         for text in outcome.failures[:20]:
             self.options.say(f"    {text}")
