@@ -58,6 +58,7 @@ class Dice:
 class Outcome:
     failures: list = field(default_factory=list)
     violations: int = 0         # of the failures, promises that were not kept
+    started: bool = False       # the machine came up as far as our script
     checked: bool = False       # what the last cut left was looked at
     ran: bool = False           # and the next one came after the writers began
     drained: bool = False
@@ -90,6 +91,7 @@ class Boot:
                     machine.cut()
             result = machine.wait()
             self.outcome.ssd = drive.lost()
+        self.outcome.started = result.boot_seconds is not None
         self.outcome.failures += result.reports
         if not result.was_cut and result.status:
             self.outcome.failures.append(f"the machine ended with status {result.status}")

@@ -102,11 +102,17 @@ class Leg:
 
         if not check:
             dice = replace(dice, in_recovery=None)
-        outcome = Boot(self.system, self.images, dice, check, run, plan).carry_out()
+        def boot():
+            return Boot(self.system, self.images, dice, check, run, plan).carry_out()
+
+        outcome = boot()
+        if not outcome.started:         # no fault of what is tested: it was not there yet
+            self.options.say(f"[{self.folder.name}] the machine did not start; once more")
+            outcome = boot()
         if dice.in_recovery is not None and not outcome.failures:
             self.tally.in_recovery += 1
             dice = replace(dice, in_recovery=None)
-            outcome = Boot(self.system, self.images, dice, check, run, plan).carry_out()
+            outcome = boot()
         self._count(outcome, check, run, dice)
         if outcome.failures:
             (self.folder / "failure.json").write_text(json.dumps({

@@ -29,6 +29,7 @@ class Drive:
         if self._process.poll() is None:
             self._process.kill()
         self._process.wait()
+        self.socket.unlink(missing_ok=True)
 
     def arguments(self):
         # Not NVMe: QEMU's forgets FUA, so that nothing it is told to write through could be kept.
