@@ -23,6 +23,7 @@
 #include <linux/uio.h>
 
 #include "cache.h"
+#include "direct.h"
 #include "mmap.h"
 #include "page_index.h"
 #include "range.h"
@@ -35,6 +36,21 @@
 #define FB_READ_TRIES	64
 /* So much of the user's buffer is faulted in at once, in bytes. */
 #define FB_FAULT_WINDOW	SZ_1M
+
+static size_t fb_fault_window(struct kiocb *iocb)
+{
+	return iocb->ki_flags & IOCB_DIRECT ? FB_DIRECT_MAX : FB_FAULT_WINDOW;
+}
+
+/* Is it no use to try again after @left bytes of the window couldn't be faulted in? */
+static bool fb_still_bad(struct kiocb *iocb, size_t left, size_t window)
+{
+	if (!(iocb->ki_flags & IOCB_DIRECT))
+		return left == window;
+	if (!left)
+		fb_direct_wait();
+	return left;
+}
 
 /**
  * fb_open_lower() - open the lower file of an upper one
@@ -108,25 +124,53 @@ static size_t fb_lower_span(struct fb_inode *fi, loff_t pos, size_t count)
 	return min_t(loff_t, count, ((loff_t)index << PAGE_SHIFT) - pos);
 }
 
-/* Passes one piece below, which the lower file may finish later if all of @to is one piece. */
-static ssize_t fb_read_lower(struct kiocb *iocb, struct iov_iter *to, size_t len)
+/* Passes one piece below, as far as that goes without a page fault. */
+static ssize_t fb_read_piece(struct kiocb *iocb, struct iov_iter *to, size_t len)
 {
 	struct backing_file_ctx ctx = { .cred = current_cred(), .user_file = iocb->ki_filp };
 	struct file *lower = fb_lower_file_now(iocb->ki_filp);
 	size_t rest = iov_iter_count(to) - len;
+	ssize_t ret;
+
+	if ((iocb->ki_flags & IOCB_DIRECT) && user_backed_iter(to))
+		return fb_direct_read(lower, iocb, to, len, &ctx);
+	pagefault_disable();
+	iov_iter_truncate(to, len);
+	ret = backing_file_read_iter(lower, to, iocb, iocb->ki_flags, &ctx);
+	iov_iter_reexpand(to, iov_iter_count(to) + rest);
+	pagefault_enable();
+	return ret;
+}
+
+/*
+ * Reads @len bytes from below. The lower file system may hold its own locks while it copies, and a
+ * fault may wait for who wants these: so no page fault happens in there.
+ */
+static ssize_t fb_read_lower(struct kiocb *iocb, struct iov_iter *to, size_t len)
+{
+	size_t done = 0, window;
 	struct kiocb sync;
 	ssize_t ret;
 
-	if (!rest)
-		return backing_file_read_iter(lower, to, iocb, iocb->ki_flags, &ctx);
-	kiocb_clone(&sync, iocb, iocb->ki_filp);
-	sync.ki_complete = NULL;
-	iov_iter_truncate(to, len);
-	ret = backing_file_read_iter(lower, to, &sync, sync.ki_flags, &ctx);
-	iov_iter_reexpand(to, iov_iter_count(to) + rest);
-	if (ret > 0)
+	if (!is_sync_kiocb(iocb) && (len < iov_iter_count(to) || len > FB_DIRECT_MAX)) {
+		kiocb_clone(&sync, iocb, iocb->ki_filp);
+		sync.ki_complete = NULL;
+		ret = fb_read_lower(&sync, to, len);
 		iocb->ki_pos = sync.ki_pos;
-	return ret;
+		return ret;
+	}
+	do {
+		window = min(len - done, fb_fault_window(iocb));
+		ret = fb_read_piece(iocb, to, iocb->ki_flags & IOCB_DIRECT ? window : len - done);
+		if (ret > 0)
+			done += ret;
+		if (ret > 0 && !is_sync_kiocb(iocb))
+			break;
+		if (ret <= 0 && (ret != -EFAULT || fb_still_bad(iocb, fault_in_iov_iter_writeable(to, window), window)))
+			break;
+	} while (done < len && iocb->ki_pos < i_size_read(file_inode(iocb->ki_filp)) &&
+		 !fatal_signal_pending(current));
+	return done ?: ret;
 }
 
 static int fb_down_read(struct fb_inode *fi, struct kiocb *iocb)
@@ -235,8 +279,11 @@ static void fb_end_write(struct file *file, loff_t pos, ssize_t ret)
 	fb_size_grew(inode, pos);
 }
 
-/* Writes one piece to the lower file. io_sem is held shared, page faults are off. */
-static ssize_t fb_write_lower(struct kiocb *iocb, struct iov_iter *from, size_t len)
+/*
+ * Writes one piece to the lower file, which may finish it later if it is the @whole. io_sem is held
+ * shared, page faults are off.
+ */
+static ssize_t fb_write_lower(struct kiocb *iocb, struct iov_iter *from, size_t len, bool whole)
 {
 	struct backing_file_ctx ctx = {
 		.cred = current_cred(), .user_file = iocb->ki_filp, .end_write = fb_end_write };
@@ -245,13 +292,21 @@ static ssize_t fb_write_lower(struct kiocb *iocb, struct iov_iter *from, size_t 
 	int keep = is_sync_kiocb(iocb) ? 0 : IOCB_DSYNC | IOCB_SYNC;
 	int flags = iocb->ki_flags & ~((IOCB_DSYNC | IOCB_SYNC | IOCB_APPEND) & ~keep);
 	size_t rest = iov_iter_count(from) - len;
+	struct kiocb sync;
 	ssize_t ret;
 
-	from->nofault = true;
+	if (!is_sync_kiocb(iocb) && !whole) {
+		kiocb_clone(&sync, iocb, iocb->ki_filp);
+		sync.ki_complete = NULL;
+		ret = fb_write_lower(&sync, from, len, false);
+		iocb->ki_pos = sync.ki_pos;
+		return ret;
+	}
+	if ((iocb->ki_flags & IOCB_DIRECT) && user_backed_iter(from))
+		return fb_direct_write(lower, iocb, from, len, flags, &ctx);
 	iov_iter_truncate(from, len);
 	ret = backing_file_write_iter(lower, from, iocb, flags, &ctx);
 	iov_iter_reexpand(from, iov_iter_count(from) + rest);
-	from->nofault = false;
 	return ret;
 }
 
@@ -283,6 +338,7 @@ static ssize_t fb_write_some(struct fb_inode *fi, struct kiocb *iocb, struct iov
 	bool in_place = false;
 	struct fb_page *page;
 	ssize_t done = 0, ret;
+	size_t len;
 
 	ret = fb_down_read(fi, iocb);
 	if (ret)
@@ -296,8 +352,10 @@ static ssize_t fb_write_some(struct fb_inode *fi, struct kiocb *iocb, struct iov
 			ret = fb_write_dax(fi, page, iocb, from);
 			in_place = true;
 		} else {
-			ret = fb_write_lower(iocb, from,
-					     fb_lower_span(fi, iocb->ki_pos, iov_iter_count(from)));
+			len = fb_lower_span(fi, iocb->ki_pos, iov_iter_count(from));
+			if (iocb->ki_flags & IOCB_DIRECT)
+				len = min(len, FB_DIRECT_MAX);
+			ret = fb_write_lower(iocb, from, len, !done && len == iov_iter_count(from));
 		}
 		if (ret > 0)
 			done += ret;
@@ -325,8 +383,8 @@ static ssize_t fb_write_split(struct fb_inode *fi, struct kiocb *iocb, struct io
 			done += ret;
 		if (ret < 0 && ret != -EFAULT)
 			return done ?: ret;
-		window = min_t(size_t, iov_iter_count(from), FB_FAULT_WINDOW);
-		if (window && fault_in_iov_iter_readable(from, window) == window)
+		window = min(iov_iter_count(from), fb_fault_window(iocb));
+		if (window && fb_still_bad(iocb, fault_in_iov_iter_readable(from, window), window))
 			return done ?: -EFAULT;
 		if (fatal_signal_pending(current))
 			return done ?: -EINTR;

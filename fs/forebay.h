@@ -15,6 +15,7 @@
  *	inode.c				upper inode <-> lower inode, file records
  *	namei.c attr.c xattr.c dir.c export.c	passed on, and nothing else
  *	file.c				open, read, write: splits DAX / lower ranges
+ *	direct.c			direct I/O of lower pages
  *	range.c				fallocate, copy, clone, truncate, seek
  *	mmap.c				faults
  *	tracker.c			which volatile pages a sync would owe

@@ -392,11 +392,24 @@ int fb_fadvise(struct file *file, loff_t offset, loff_t len, int advice)
 int fb_fiemap(struct inode *inode, struct fiemap_extent_info *info, u64 start, u64 len)
 {
 	struct fb_inode *fi = FB_I(inode);
+	size_t array = info->fi_extents_max * sizeof(struct fiemap_extent);
 	int err;
 
 	if (!fi->lower->i_op->fiemap)
 		return -EOPNOTSUPP;
 	/* Pages that were never below have no place there. */
 	err = fb_has_pages(fi) ? fb_writeback_range(fi, 0, ULONG_MAX) : 0;
-	return err ?: fi->lower->i_op->fiemap(fi->lower, info, start, len);
+	/* The lower file system holds the inode's lock when it fills the array in: no faults (direct.c). */
+	while (!err) {
+		if (fault_in_writeable((char __user *)info->fi_extents_start, array))
+			return -EFAULT;
+		info->fi_extents_mapped = 0;
+		pagefault_disable();
+		err = fi->lower->i_op->fiemap(fi->lower, info, start, len);
+		pagefault_enable();
+		if (err != -EFAULT)
+			break;
+		err = fatal_signal_pending(current) ? -EINTR : 0;
+	}
+	return err;
 }
