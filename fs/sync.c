@@ -163,10 +163,14 @@ int fb_sync_inode(struct fb_inode *fi, struct file *lower, loff_t start, loff_t 
 		below = fsb->mode != FB_MODE_AUTO || fb_absorb(fi);
 	if (!below)
 		below = fb_sync_size(fi);
-	if (below)
-		err = fb_sync_below(fi, lower, datasync) ?: fb_sync_size(fi);
-	else
+	if (!below) {
 		fb_count(fsb, FB_SYNCS_ABSORBED, 1);
+	} else {
+		err = fb_sync_below(fi, lower, datasync);
+		/* Without a record all is below, and what grew meanwhile is owed by the next sync. */
+		if (!err && READ_ONCE(fi->file) != FB_NO_FILE)
+			err = fb_sync_size(fi);
+	}
 	mutex_unlock(&fi->sync_lock);
 	return err;
 }
