@@ -12,6 +12,7 @@ from ..commands import run
 from ..systems import drop_caches
 
 CHUNK = 1 << 20
+JOB = "forebay-bench-job"       # fio takes the name for a file's if there is one of that name where it runs
 RAMP = 0.5              # seconds before fio counts
 
 
@@ -19,8 +20,8 @@ def synced_writes(jobs: int = 1, block: int = 4096, mib: int = 64):
     def measure(folder: str, seconds: float) -> dict:
         for job in range(jobs):
             lay_out(f"{folder}/{job}", mib)
-        report = fio(folder, "--rw=randwrite", f"--bs={block}", f"--size={mib}m", f"--numjobs={jobs}", "--fdatasync=1",
-                     "--filename_format=$jobnum", *timed(seconds))
+        report = fio(folder, jobs, "--rw=randwrite", f"--bs={block}", f"--size={mib}m", "--fdatasync=1",
+                     *timed(seconds))
         return {"value": report["write"]["iops"], **latencies(report.get("sync", {}))}
     return measure
 
@@ -29,8 +30,8 @@ def synced_appends():
     def measure(folder: str, seconds: float) -> dict:
         # Without fallocate=none fio would allocate the whole file first, and nothing would grow. It is large enough not
         # to wrap around in a few seconds.
-        report = fio(folder, "--rw=write", "--bs=4k", "--size=1g", "--fallocate=none", "--fdatasync=1",
-                     "--filename_format=$jobnum", *timed(seconds))
+        report = fio(folder, 1, "--rw=write", "--bs=4k", "--size=1g", "--fallocate=none", "--fdatasync=1",
+                     *timed(seconds))
         return {"value": report["write"]["iops"], **latencies(report.get("sync", {}))}
     return measure
 
@@ -38,8 +39,7 @@ def synced_appends():
 def sequential_write(mib: int = 256):
     """A fixed amount, below the limit at which the kernel makes writers wait for storage."""
     def measure(folder: str, seconds: float) -> dict:
-        report = fio(folder, "--rw=write", "--bs=128k", f"--size={mib}m", "--fallocate=none",
-                     "--filename_format=$jobnum")
+        report = fio(folder, 1, "--rw=write", "--bs=128k", f"--size={mib}m", "--fallocate=none")
         return {"value": report["write"]["bw_bytes"] / (1 << 20)}
     return measure
 
@@ -50,7 +50,7 @@ def sequential_read(cached: bool, mib: int = 256):
         drop_caches()
         if cached:
             read_all(f"{folder}/0")
-        report = fio(folder, "--rw=read", "--bs=128k", f"--size={mib}m", "--filename_format=$jobnum", "--invalidate=0",
+        report = fio(folder, 1, "--rw=read", "--bs=128k", f"--size={mib}m", "--invalidate=0",
                      *(timed(seconds) if cached else []))
         return {"value": report["read"]["bw_bytes"] / (1 << 20)}
     return measure
@@ -60,16 +60,19 @@ def random_read(mib: int = 128):
     def measure(folder: str, seconds: float) -> dict:
         lay_out(f"{folder}/0", mib)
         read_all(f"{folder}/0")
-        report = fio(folder, "--rw=randread", "--bs=4k", f"--size={mib}m", "--filename_format=$jobnum",
-                     "--invalidate=0", "--gtod_reduce=1", *timed(seconds))
+        report = fio(folder, 1, "--rw=randread", "--bs=4k", f"--size={mib}m", "--invalidate=0", "--gtod_reduce=1",
+                     *timed(seconds))
         return {"value": report["read"]["iops"]}
     return measure
 
 
-def fio(folder: str, *options: str) -> dict:
-    """What fio reports of the jobs together."""
-    output = run("fio", "--name=bench", f"--directory={folder}", "--ioengine=psync", "--group_reporting",
-                 "--output-format=json", *options)
+def fio(folder: str, jobs: int, *options: str) -> dict:
+    """What fio reports of the jobs together, on the files 0, 1, ... of the folder."""
+    output = run("fio", f"--name={JOB}", f"--directory={folder}", "--filename_format=$jobnum", f"--numjobs={jobs}",
+                 "--ioengine=psync", "--group_reporting", "--output-format=json", *options)
+    # fio takes other files than those it was told to if it thinks it knows better, and creates what isn't there.
+    if (found := sorted(os.listdir(folder))) != [str(job) for job in range(jobs)]:
+        raise ValueError(f"fio worked on other files: {found}")
     return parse(output)
 
 
