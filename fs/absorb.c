@@ -25,8 +25,15 @@
 #include "trace.h"
 #include "tracker.h"
 
-/* The lower folio of a page, locked and up to date; or why it cannot be moved. */
-static struct folio *fb_lower_folio(struct fb_inode *fi, pgoff_t index)
+/**
+ * fb_lower_folio() - the lower folio of a page, so that it can move
+ * @fi: the inode; io_sem is held exclusively
+ * @index: the page
+ *
+ * Return: the folio, referenced, locked, up to date, and this page of it unmapped; -ENOENT if there is
+ * none, -EBUSY if the page can't move now.
+ */
+struct folio *fb_lower_folio(struct fb_inode *fi, pgoff_t index)
 {
 	struct address_space *mapping = fi->lower->i_mapping;
 	struct folio *folio = filemap_lock_folio(mapping, index);

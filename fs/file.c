@@ -25,6 +25,7 @@
 #include "cache.h"
 #include "direct.h"
 #include "mmap.h"
+#include "overwrite.h"
 #include "page_index.h"
 #include "range.h"
 #include "sync.h"
@@ -332,6 +333,16 @@ static ssize_t fb_write_dax(struct fb_inode *fi, struct fb_page *page, struct ki
 	return copied;
 }
 
+/* The kernel's write to PMem doesn't pass below, so the lower file's time stamps are set here. */
+static void fb_update_time(struct file *file)
+{
+	struct file *lower = fb_lower_file(file);
+
+	file_start_write(lower);
+	file_update_time(lower);
+	file_end_write(lower);
+}
+
 /* As much as can be written without a page fault; 0 or more bytes, or an error. */
 static ssize_t fb_write_some(struct fb_inode *fi, struct kiocb *iocb, struct iov_iter *from)
 {
@@ -361,11 +372,8 @@ static ssize_t fb_write_some(struct fb_inode *fi, struct kiocb *iocb, struct iov
 			done += ret;
 	} while (ret > 0 && iov_iter_count(from));
 	pagefault_enable();
-	if (in_place) {
-		file_start_write(fb_lower_file(iocb->ki_filp));
-		file_update_time(fb_lower_file(iocb->ki_filp));
-		file_end_write(fb_lower_file(iocb->ki_filp));
-	}
+	if (in_place)
+		fb_update_time(iocb->ki_filp);
 	up_read(&fi->io_sem);
 	return done ?: ret;
 }
@@ -376,7 +384,11 @@ static ssize_t fb_write_split(struct fb_inode *fi, struct kiocb *iocb, struct io
 	size_t window;
 
 	while (iov_iter_count(from)) {
-		ret = fb_write_some(fi, iocb, from);
+		ret = fb_overwrite_wanted(fi, iocb, from) ? fb_overwrite(fi, iocb, from) : 0;
+		if (ret)
+			fb_update_time(iocb->ki_filp);
+		else
+			ret = fb_write_some(fi, iocb, from);
 		if (ret == -EIOCBQUEUED)
 			return ret;
 		if (ret > 0)

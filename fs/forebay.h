@@ -16,6 +16,7 @@
  *	namei.c attr.c xattr.c dir.c export.c	passed on, and nothing else
  *	file.c				open, read, write: splits DAX / lower ranges
  *	direct.c			direct I/O of lower pages
+ *	overwrite.c			whole pages that go to PMem at once
  *	range.c				fallocate, copy, clone, truncate, seek
  *	mmap.c				faults
  *	tracker.c			which volatile pages a sync would owe
@@ -108,6 +109,7 @@ enum {
 	FB_OWES_SYNC,		/* even fdatasync must go below: new, renamed, truncated … */
 	FB_OWES_ATTR,		/* fsync must go below: mode, owner, times, xattrs */
 	FB_PINNED,		/* we hold a reference on the inode, for its pages */
+	FB_SYNCED_IN_PMEM,	/* the last sync that owed data was paid in PMem alone */
 	FB_SIZE_EXACT,		/* the record cuts the lower file at record_size after a crash */
 };
 
@@ -125,6 +127,7 @@ struct fb_inode {
 	unsigned long nr_pages;		/* in index; under its lock */
 	spinlock_t tracker_lock;	/* tracker */
 	struct fb_tracker tracker;
+	unsigned int overwritten;	/* pages that fb_overwrite() took since the last sync */
 
 	u32 file;			/* file record, or FB_NO_FILE */
 	u64 record_size;		/* the size in it */

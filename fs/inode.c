@@ -48,6 +48,7 @@ struct inode *fb_alloc_inode(struct super_block *sb)
 	fi->tracker.nr_ranges = 0;
 	fi->tracker.nr_pages = 0;
 	fi->tracker.overflow = false;
+	fi->overwritten = 0;
 	fi->file = FB_NO_FILE;
 	fi->record_size = 0;
 	fi->durable_size = 0;

@@ -70,10 +70,11 @@ static struct fb_inode *fb_reclaim_candidates(struct fb_sb *fsb, struct fb_page 
 {
 	struct fb_inode *fi = NULL;
 	struct fb_page *page;
+	unsigned long once;	/* each page is looked at once: it must not be taken twice */
 
 	*nr = 0;
 	spin_lock(&fsb->lru_lock);
-	while (*budget && *nr < FB_FORGET_BATCH) {
+	for (once = fsb->nr_clean; once && *budget && *nr < FB_FORGET_BATCH; once--) {
 		page = list_first_entry_or_null(&fsb->clean_pages, struct fb_page, lru);
 		if (!page || (fi && page->owner != fi))
 			break;

@@ -159,8 +159,11 @@ int fb_sync_inode(struct fb_inode *fi, struct file *lower, loff_t start, loff_t 
 	mutex_lock(&fi->sync_lock);
 	fb_sync_pages(fi, start >> PAGE_SHIFT, end >> PAGE_SHIFT);
 	below = test_bit(FB_OWES_SYNC, &fi->flags) || (!datasync && test_bit(FB_OWES_ATTR, &fi->flags));
-	if (!below && !fb_track_empty(fi))
+	fi->overwritten = 0;
+	if (!below && !fb_track_empty(fi)) {
 		below = fsb->mode != FB_MODE_AUTO || fb_absorb(fi);
+		assign_bit(FB_SYNCED_IN_PMEM, &fi->flags, !below);
+	}
 	if (!below)
 		below = fb_sync_size(fi);
 	if (!below) {
