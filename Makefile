@@ -59,6 +59,9 @@ test-tools: modules tools ## the forebay command, on images and in the guest
 test-core: ## run the tests of core/ on the host: every crash state, with sanitizers
 	@$(MAKE) --no-print-directory -C tests/core check
 
+test-apps: modules tools ## real applications over ext4, xfs and btrfs; databases through a power cut
+	tests/apps/run --kernel $(KERNEL)
+
 debug-kernel: ## build the kernel with KASAN, lockdep, kmemleak and fault injection (once; kept in ~/.cache/forebay)
 	scripts/setup --for debug-kernel
 	vm/debug-kernel
@@ -79,4 +82,4 @@ check: ## static checks: checkpatch, sparse, W=1, analyzers, Python and man page
 clean: ## remove build/
 	rm -rf build
 
-.PHONY: help setup modules test test-host test-tools demo bench test-core debug-kernel powercut powercut-selftest tools check clean
+.PHONY: help setup modules test test-host test-tools demo bench test-core test-apps debug-kernel powercut powercut-selftest tools check clean
