@@ -31,7 +31,9 @@ def carry_out(plan: dict, devices: Devices) -> tuple[list[dict], dict]:
             if kind == "sample":
                 samples.append(event)
                 say(f"round {event['round']}/{plan['rounds']}  {event['system']:<18} {event['workload']:<18} "
-                    f"{event['sample']['value']:>12,.0f}")
+                    f"{event['sample']['value']:>12,.0f}   ({event['seconds']:.1f} s)")
+            elif kind == "ready":
+                say(f"{event['system']} is ready ({event['seconds']:.1f} s)")
             elif kind in ("machine", "done"):
                 guest |= event
             elif kind == "failed":
