@@ -8,7 +8,7 @@ import matplotlib
 matplotlib.use("Agg")
 from matplotlib import pyplot               # noqa: E402
 
-from .table import number                   # noqa: E402
+from .table import number, rounds           # noqa: E402
 
 OURS, LIMIT, PEER = "#0b6e99", "#c9ced6", "#8a94a3"
 
@@ -25,7 +25,7 @@ def draw(results: dict, path: Path) -> None:
         bars(panel, workload, [row for row in results["rows"] if row["workload"] == workload])
     accelerator = results["settings"]["host"]["accelerator"]
     note = "" if accelerator == "kvm" else "; emulated machine: only the ratios mean something"
-    figure.suptitle(f"Forebay, {results['experiment']}: median of {results['settings']['rounds']} rounds, one boot, "
+    figure.suptitle(f"Forebay, {results['experiment']}: median of {rounds(results['settings'])}, one boot, "
                     f"Linux {results['versions']['kernel']} ({accelerator}){note}", fontsize=9)
     figure.savefig(path, dpi=120)
     pyplot.close(figure)

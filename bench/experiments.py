@@ -47,7 +47,7 @@ READS_AND_WRITES = ("seqwrite", "seqread-cold", "seqread-cached", "randread-cach
 
 EXPERIMENTS = {
     "demo": Experiment("Redis and fio, every write made durable; what `make demo` runs", SYNC,
-                       ("ext4", "dm-writecache", "forebay", "tmpfs"), SYNC_TARGETS, seconds=1.5, budget=150),
+                       ("ext4", "dm-writecache", "forebay", "tmpfs"), SYNC_TARGETS, seconds=1.5, budget=150, least_rounds=1),
     "sync": Experiment("the demo's workloads on more systems", SYNC,
                        ("ext4", "xfs", "ext4-pmem-journal", "dm-writecache", "forebay", "ext4-dax", "tmpfs"),
                        SYNC_TARGETS),

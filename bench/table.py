@@ -13,7 +13,7 @@ def show(results: dict) -> None:
     console.print(rows(results))
     host, settings = results["settings"]["host"], results["settings"]
     emulated = "" if host["accelerator"] == "kvm" else " An emulated machine: only the ratios mean something."
-    console.print(f"Median of {settings['rounds']} rounds, and their range. Linux {results['versions']['kernel']}, "
+    console.print(f"Median of {rounds(settings)}, and their range. Linux {results['versions']['kernel']}, "
                   f"{host['accelerator']}.{emulated}", style="dim")
     for verdict in results["targets"]:
         console.print(describe(verdict), style="green" if verdict["ok"] else "bold red")
@@ -41,6 +41,10 @@ def rows(results: dict) -> Table:
                       style="bold" if system == "forebay" else None)
         last = workload
     return table
+
+
+def rounds(settings: dict) -> str:
+    return "1 round" if settings["rounds"] == 1 else f"{settings['rounds']} rounds"
 
 
 def describe(verdict: dict) -> str:
