@@ -14,7 +14,8 @@ from .iteration import BOARD_BYTES, NOISE_BYTES, WRITERS
 HERE = Path(__file__).resolve().parent
 BUILD = CHECKOUT / "build" / "powercut"
 SSD_BYTES = 512 << 20
-TIMEOUT = 180           # seconds; a machine that takes longer hangs
+TIMEOUT = 300           # seconds; a machine that takes longer hangs
+PATIENCE = 20           # seconds that a run takes at most
 
 
 @dataclass
@@ -46,6 +47,7 @@ class Dice:
     """What chance decides about a boot."""
     fresh: bool                 # new file systems for the run
     running: float              # seconds from the first operation to the cut
+    operations: int             # and at least so many, if the host is not too busy
     in_recovery: float | None   # or seconds from the mount to a cut that comes before the check
     syncs: float                # how much the writers sync: 1 is often
     drop_caches: bool
@@ -153,6 +155,13 @@ class Boot:
         self.outcome.violations += len(texts)
 
     def _write_on(self):
-        deadline = time.monotonic() + self.dice.running
-        while time.monotonic() < deadline and not self.run.errors():
+        """Some seconds from the first operation on; more on a busy host, until there are enough of them."""
+        dice, patience = self.dice, time.monotonic() + PATIENCE
+        first = None
+        while not self.run.errors():
+            done, now = sum(done for _, done, _ in self.run.progress()), time.monotonic()
+            if done and first is None:
+                first = now
+            if now > patience or (first and now > first + dice.running and done >= dice.operations):
+                return
             time.sleep(0.02)

@@ -123,7 +123,7 @@ class Leg:
     def _throw(self):
         dice, options = self.random, self.options
         return Dice(
-            fresh=dice.random() < options.fresh, running=dice.uniform(0.1, options.running),
+            fresh=dice.random() < options.fresh, running=dice.uniform(0, options.running), operations=dice.randrange(500),
             in_recovery=dice.uniform(0, 0.5) if dice.random() < options.in_recovery else None,
             syncs=dice.choice((1, 1, 0.3, 0.05)), drop_caches=dice.random() < 0.5, writeback_centiseconds=dice.choice((10, 50, 500)),
             dump_mapped=dice.random() < 0.3, ssd_seed=dice.getrandbits(32))
@@ -181,7 +181,7 @@ def again(folder):
     shutil.rmtree(images, ignore_errors=True)
     shutil.copytree(folder / "before", images)
     check = Iteration(folder / failure["check"], ordered=system.lower_type != "btrfs")
-    dice = Dice(fresh=False, running=0, in_recovery=None, syncs=1, drop_caches=False, writeback_centiseconds=500,
+    dice = Dice(fresh=False, running=0, operations=0, in_recovery=None, syncs=1, drop_caches=False, writeback_centiseconds=500,
                 dump_mapped=False, ssd_seed=0)
     return Boot(system, images, dice, check).carry_out()
 
