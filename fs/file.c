@@ -125,19 +125,35 @@ static size_t fb_lower_span(struct fb_inode *fi, loff_t pos, size_t count)
 	return min_t(loff_t, count, ((loff_t)index << PAGE_SHIFT) - pos);
 }
 
+/*
+ * Buffered and synchronous: then the lower file's own method does, under the checks that the VFS has
+ * made above. backing_file_*() makes them all again, which costs a cached 4 KiB read 6 %.
+ */
+static bool fb_is_plain(struct kiocb *iocb)
+{
+	return is_sync_kiocb(iocb) && !(iocb->ki_flags & IOCB_DIRECT);
+}
+
 /* Passes one piece below, as far as that goes without a page fault. */
 static ssize_t fb_read_piece(struct kiocb *iocb, struct iov_iter *to, size_t len)
 {
 	struct backing_file_ctx ctx = { .cred = current_cred(), .user_file = iocb->ki_filp };
 	struct file *lower = fb_lower_file_now(iocb->ki_filp);
 	size_t rest = iov_iter_count(to) - len;
+	struct kiocb below;
 	ssize_t ret;
 
 	if ((iocb->ki_flags & IOCB_DIRECT) && user_backed_iter(to))
 		return fb_direct_read(lower, iocb, to, len, &ctx);
 	pagefault_disable();
 	iov_iter_truncate(to, len);
-	ret = backing_file_read_iter(lower, to, iocb, iocb->ki_flags, &ctx);
+	if (fb_is_plain(iocb)) {
+		kiocb_clone(&below, iocb, lower);
+		ret = lower->f_op->read_iter(&below, to);
+		iocb->ki_pos = below.ki_pos;
+	} else {
+		ret = backing_file_read_iter(lower, to, iocb, iocb->ki_flags, &ctx);
+	}
 	iov_iter_reexpand(to, iov_iter_count(to) + rest);
 	pagefault_enable();
 	return ret;
@@ -293,7 +309,7 @@ static ssize_t fb_write_lower(struct kiocb *iocb, struct iov_iter *from, size_t 
 	int keep = is_sync_kiocb(iocb) ? 0 : IOCB_DSYNC | IOCB_SYNC;
 	int flags = iocb->ki_flags & ~((IOCB_DSYNC | IOCB_SYNC | IOCB_APPEND) & ~keep);
 	size_t rest = iov_iter_count(from) - len;
-	struct kiocb sync;
+	struct kiocb sync, below;
 	ssize_t ret;
 
 	if (!is_sync_kiocb(iocb) && !whole) {
@@ -306,7 +322,17 @@ static ssize_t fb_write_lower(struct kiocb *iocb, struct iov_iter *from, size_t 
 	if ((iocb->ki_flags & IOCB_DIRECT) && user_backed_iter(from))
 		return fb_direct_write(lower, iocb, from, len, flags, &ctx);
 	iov_iter_truncate(from, len);
-	ret = backing_file_write_iter(lower, from, iocb, flags, &ctx);
+	if (fb_is_plain(iocb)) {
+		kiocb_clone(&below, iocb, lower);
+		below.ki_flags = flags;
+		file_start_write(lower);
+		ret = lower->f_op->write_iter(&below, from);
+		file_end_write(lower);
+		iocb->ki_pos = below.ki_pos;
+		fb_end_write(iocb->ki_filp, below.ki_pos, ret);
+	} else {
+		ret = backing_file_write_iter(lower, from, iocb, flags, &ctx);
+	}
 	iov_iter_reexpand(from, iov_iter_count(from) + rest);
 	return ret;
 }

@@ -319,7 +319,8 @@ void fb_name_changed(struct inode *inode)
 	struct fb_sb *fsb = FB_SB(inode->i_sb);
 
 	set_bit(FB_OWES_SYNC, &fi->flags);
-	if (!S_ISREG(inode->i_mode) || test_bit(FB_PINNED, &fi->flags))
+	/* Without a record there is nothing to mark; one that comes now sees the name. */
+	if (READ_ONCE(fi->file) == FB_NO_FILE || test_bit(FB_PINNED, &fi->flags))
 		return;
 	down_write(&fi->io_sem);
 	if (fi->file != FB_NO_FILE && inode->i_nlink) {
