@@ -50,7 +50,7 @@ test: ## all tests: on the host, in the guest, real programs, power cuts (KERNEL
 	tests/powercut/run $(or $(N),8)
 
 test-host: ## unit tests of the Python parts, and of the test machine
-	$(PYTEST) tests/bench tests/powercut vm/tests/test_run.py
+	$(PYTEST) tests/bench tests/powercut tests/apps vm/tests/test_run.py
 
 test-tools: modules tools ## the forebay command, on images and in the guest
 	$(PYTEST) tests/tools
