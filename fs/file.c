@@ -183,7 +183,9 @@ static ssize_t fb_read_lower(struct kiocb *iocb, struct iov_iter *to, size_t len
 			done += ret;
 		if (ret > 0 && !is_sync_kiocb(iocb))
 			break;
-		if (ret <= 0 && (ret != -EFAULT || fb_still_bad(iocb, fault_in_iov_iter_writeable(to, window), window)))
+		if (ret <= 0 && ret != -EFAULT)
+			break;
+		if (ret <= 0 && fb_still_bad(iocb, fault_in_iov_iter_writeable(to, window), window))
 			break;
 	} while (done < len && iocb->ki_pos < i_size_read(file_inode(iocb->ki_filp)) &&
 		 !fatal_signal_pending(current));

@@ -255,7 +255,15 @@ static vm_fault_t fb_pfn_mkwrite(struct vm_fault *vmf)
 	struct fb_inode *fi = fb_vma_inode(vmf->vma);
 	struct super_block *sb = fi->vfs_inode.i_sb, *lower_sb = fi->lower->i_sb;
 	struct fb_page *page;
+	int err;
 
+	/* A flushed store must be found again: the file, and its size, are durable before it can be made. */
+	if ((vmf->vma->vm_flags & VM_SYNC) &&
+	    (test_bit(FB_OWES_SYNC, &fi->flags) || i_size_read(&fi->vfs_inode) > READ_ONCE(fi->durable_size))) {
+		err = vfs_fsync(vmf->vma->vm_file, 1);
+		if (err)
+			return vmf_error(err);
+	}
 	sb_start_pagefault(sb);
 	down_read(&fi->io_sem);
 	page = fb_page_find(fi, vmf->pgoff);

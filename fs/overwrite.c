@@ -49,7 +49,8 @@ static bool fb_lower_is_quiet(struct fb_inode *fi, pgoff_t index)
 }
 
 /* A page of PMem with the next page of @from in it, and its place reserved. Returns false if that failed. */
-static bool fb_take_page(struct fb_inode *fi, struct kiocb *iocb, struct iov_iter *from, struct fb_incoming *in)
+static bool fb_take_page(struct fb_inode *fi, struct kiocb *iocb, struct iov_iter *from,
+			 struct fb_incoming *in)
 {
 	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
 	size_t copied;

@@ -271,7 +271,10 @@ int fb_writeback_all(struct fb_sb *fsb, bool killable)
 	struct fb_inode *fi;
 
 	while ((fi = fb_walk_next(fsb, walk))) {
-		err2 = killable && fatal_signal_pending(current) ? -EINTR : fb_writeback_range(fi, 0, ULONG_MAX);
+		if (killable && fatal_signal_pending(current))
+			err2 = -EINTR;
+		else
+			err2 = fb_writeback_range(fi, 0, ULONG_MAX);
 		err = err ?: err2;
 		iput(&fi->vfs_inode);
 	}
