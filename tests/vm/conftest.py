@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What the tests in the guest share. They run as root in a machine of their own (tests/run)."""
+
+import os
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from stack import LOWER, MOUNT, SSD, Stack, run  # noqa: E402  pylint: disable=wrong-import-position
+
+PERSISTENCE = os.environ.get("FOREBAY_PERSISTENCE", "mem-ctrl")
+
+
+def pytest_configure(config):
+    """Markers."""
+    config.addinivalue_line("markers", "slow: left out on the debug kernel")
+    config.addinivalue_line("markers", "persistence: run in both persistence domains")
+    if Path(SSD).exists() and "vm=1" not in os.environ.get("FOREBAY_TESTS", "vm=1"):
+        raise pytest.UsageError("these tests format devices: run them with tests/run")
+
+
+def clean_up():
+    """Whatever a test left behind goes."""
+    os.chdir("/")
+    for line in reversed(Path("/proc/mounts").read_text(encoding="utf-8").splitlines()):
+        folder = line.split()[1]
+        if folder.startswith("/mnt/"):
+            run(f"fsfreeze -u {folder} 2>/dev/null; umount {folder} || umount -l {folder}", check=False)
+    run("dmsetup remove_all --force", check=False)
+
+
+@pytest.fixture(name="stack")
+def stack_fixture(request):
+    """forebay over a fresh ext4; @pytest.mark.parametrize("stack", [dict(fs=...)], indirect=True) for others."""
+    clean_up()
+    stack = Stack(**getattr(request, "param", {})).make()
+    yield stack
+    os.chdir("/")
+    try:
+        stack.destroy()
+    finally:
+        clean_up()
+
+
+@pytest.fixture(name="shared", scope="module", params=["ext4"])
+def shared_fixture(request):
+    """One stack for all tests of a file that want it."""
+    clean_up()
+    stack = Stack(fs=request.param).make()
+    yield stack
+    os.chdir("/")
+    try:
+        stack.destroy()
+    finally:
+        clean_up()
+
+
+@pytest.fixture(name="folder")
+def folder_fixture(shared, request):
+    """A folder of the test's own on the shared stack."""
+    del shared
+    folder = MOUNT / re.sub(r"\W+", "_", request.node.name)
+    folder.mkdir()
+    yield folder
+    os.chdir("/")
+
+
+@pytest.fixture(name="below")
+def below_fixture(folder):
+    """The same folder, seen on the lower file system."""
+    return LOWER / folder.name
+
+
+@pytest.fixture(autouse=True)
+def bare_fixture():
+    """Also tests without a stack begin and end without one."""
+    os.umask(0o022)
+    yield

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""System calls that Python doesn't have, and mappings of which every byte may be touched at any time."""
+
+import ctypes
+import os
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+PROT_READ, PROT_WRITE = 1, 2
+MAP_SHARED, MAP_PRIVATE, MAP_SHARED_VALIDATE, MAP_SYNC = 1, 2, 3, 0x80000
+MS_SYNC = 4
+
+KEEP_SIZE, PUNCH_HOLE, COLLAPSE_RANGE, ZERO_RANGE, INSERT_RANGE, UNSHARE = 1, 2, 8, 0x10, 0x20, 0x40
+
+RENAME_NOREPLACE, RENAME_EXCHANGE, RENAME_WHITEOUT = 1, 2, 4
+
+FICLONE, FICLONERANGE = 0x40049409, 0x4020940D
+FS_IOC_GETFLAGS, FS_IOC_SETFLAGS = 0x80086601, 0x40086602
+FIFREEZE, FITHAW = 0xC0045877, 0xC0045878
+
+IOC_DRAIN, IOC_DISCARD, IOC_COUNTS = 0xFB01, 0xFB02, 0x8040FB03
+
+_libc.mmap.restype = ctypes.c_void_p
+_libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+_libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+_libc.msync.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+_libc.fallocate.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_long, ctypes.c_long]
+_libc.syscall.restype = ctypes.c_long
+
+
+def checked(result):
+    """The result of a call, or its error raised."""
+    if result == -1:
+        error = ctypes.get_errno()
+        raise OSError(error, os.strerror(error))
+    return result
+
+
+def syscall(number, *arguments):
+    """Any system call; integers are passed as longs."""
+    converted = [ctypes.c_long(a) if isinstance(a, int) else a for a in arguments]
+    return checked(_libc.syscall(ctypes.c_long(number), *converted))
+
+
+def fallocate(fd, mode, offset, length):
+    """fallocate(2)."""
+    checked(_libc.fallocate(fd, mode, offset, length))
+
+
+def renameat2(old, new, flags):
+    """renameat2(2) of two paths."""
+    checked(_libc.renameat2(-100, os.fsencode(old), -100, os.fsencode(new), flags))
+
+
+def linkat(old, new):
+    """linkat(2) that follows the old name, as for /proc/self/fd."""
+    checked(_libc.linkat(-100, os.fsencode(old), -100, os.fsencode(new), 0x400))
+
+
+def syncfs(fd):
+    """syncfs(2)."""
+    checked(_libc.syncfs(fd))
+
+
+def file_handle(path):
+    """The handle of a file as open_by_handle() wants it, and the mount's number."""
+    buffer = ctypes.create_string_buffer(8 + 128)
+    ctypes.c_uint32.from_buffer(buffer).value = 128
+    mount = ctypes.c_int()
+    checked(_libc.name_to_handle_at(-100, os.fsencode(path), buffer, ctypes.byref(mount), 0))
+    return buffer.raw, mount.value
+
+
+def open_by_handle(mount_fd, handle, flags):
+    """open_by_handle_at(2)."""
+    return checked(_libc.open_by_handle_at(mount_fd, ctypes.create_string_buffer(handle, len(handle)), flags))
+
+
+class Mapping:
+    """A mapping, perhaps longer than its file: Python's own mmap refuses that."""
+
+    def __init__(self, fd, length, flags=MAP_SHARED, prot=PROT_READ | PROT_WRITE, offset=0):
+        self.length = length
+        self.address = checked_address(_libc.mmap(None, length, prot, flags, fd, offset))
+
+    def read(self, offset, length):
+        """Bytes."""
+        return ctypes.string_at(self.address + offset, length)
+
+    def write(self, offset, data):
+        """Stores."""
+        ctypes.memmove(self.address + offset, data, len(data))
+
+    def sync(self, offset=0, length=None):
+        """msync(2); the offset is brought down to its page."""
+        start = offset & ~4095
+        checked(_libc.msync(self.address + start, (length or self.length - start) + offset - start, MS_SYNC))
+
+    def close(self):
+        """munmap(2)."""
+        if self.address:
+            checked(_libc.munmap(self.address, self.length))
+            self.address = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self.close()
+
+
+def checked_address(address):
+    """The result of mmap(2)."""
+    if address == ctypes.c_void_p(-1).value:
+        checked(-1)
+    return address
+
+
+def aligned(data=None, length=None):
+    """Page-aligned memory for O_DIRECT, as something that os.pwritev() and os.preadv() take."""
+    import mmap  # pylint: disable=import-outside-toplevel
+    memory = mmap.mmap(-1, length or len(data))
+    if data is not None:
+        memory[:] = data
+    return memory

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A lower file system on a device, a cache, and forebay on both; what every test begins with."""
+
+import json
+import mmap
+import os
+import subprocess
+from pathlib import Path
+
+LOWER, MOUNT = Path("/mnt/lower"), Path("/mnt/fb")
+SSD, PMEM = "/dev/nvme0n1", "/dev/pmem0"
+PAGE = 4096
+
+MKFS = {
+    "ext4": "mkfs.ext4 -Fq -b 4096 -E lazy_itable_init=0,lazy_journal_init=0,nodiscard {device} {mib}M",
+    "ext2": "mkfs.ext2 -Fq -b 4096 -E nodiscard {device} {mib}M",
+    "xfs": "mkfs.xfs -fqK -d size={mib}m {device}",
+    "btrfs": "mkfs.btrfs -fqK -b {mib}M {device}",
+}
+FSCK = {
+    "ext4": "e2fsck -fn {device}",
+    "ext2": "e2fsck -fn {device}",
+    "xfs": "xfs_repair -n {device}",
+    "btrfs": "btrfs check --readonly {device}",
+}
+
+
+def run(command, check=True):
+    """Runs a shell command; returns its output, standard error included."""
+    done = subprocess.run(command, shell=True, check=False, text=True, errors="replace",
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    if check and done.returncode:
+        raise AssertionError(f"{command}: exit {done.returncode}\n{done.stdout}\n{run('dmesg | tail -5', False)}")
+    return done.stdout
+
+
+def fails(command):
+    """Runs a command that must fail; returns its output and what the kernel said meanwhile."""
+    run("dmesg -C")
+    done = subprocess.run(command, shell=True, check=False, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    assert done.returncode, f"{command} succeeded"
+    return done.stdout + run("dmesg")
+
+
+def drop_caches():
+    """Gives clean page cache, dentries and inodes up."""
+    os.sync()
+    Path("/proc/sys/vm/drop_caches").write_text("3", encoding="ascii")
+
+
+def block_name(device):
+    """What the kernel calls a block device."""
+    number = os.stat(device).st_rdev
+    return os.path.basename(os.readlink(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}"))
+
+
+def read_below(name):
+    """A lower file's contents, by a mapping.
+
+    xfs holds the inode's lock while read(2) copies to the user's memory. The same lock is taken below ours, which
+    faults take: only who reads lower files into mappings of ours could wait for himself, but lockdep, going
+    by classes, reports it once somebody reads any xfs file.
+    """
+    with open(LOWER / name, "rb") as file:
+        if not os.fstat(file.fileno()).st_size:
+            return b""
+        with mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as mapping:
+            return mapping[:]
+
+
+def small_cache(mib):
+    """A cache device of that size, cut out of the PMem device."""
+    run(f"dmsetup create small --table '0 {mib * 2048} linear {PMEM} 0'")
+    run("dmsetup mknodes")
+    return "/dev/mapper/small"
+
+
+class Stack:
+    """One lower file system, one cache, one mount."""
+
+    def __init__(self, fs="ext4", mib=512, cache=PMEM, device=SSD, options="", lower_options=""):
+        self.fs, self.mib, self.cache, self.device = fs, mib, cache, device
+        self.options, self.lower_options = options, lower_options
+
+    def make(self):
+        """Formats both and mounts."""
+        for folder in (LOWER, MOUNT):
+            folder.mkdir(parents=True, exist_ok=True)
+        run(MKFS[self.fs].format(device=self.device, mib=self.mib))
+        self.mount_lower()
+        run("modprobe forebay")
+        run(f"forebay format --force {self.cache}")
+        self.mount()
+        return self
+
+    def mount_lower(self):
+        """Mounts the lower file system."""
+        run(f"mount -t {self.fs} {'-o ' + self.lower_options if self.lower_options else ''} {self.device} {LOWER}")
+
+    def mount(self, options=""):
+        """Mounts forebay."""
+        run(f"mount -t forebay -o cache={self.cache}{',' + self.options if self.options else ''}{options} {LOWER} {MOUNT}")
+
+    def umount(self):
+        """Unmounts forebay."""
+        run(f"umount {MOUNT}")
+
+    def remount(self):
+        """Unmounts and mounts: everything has been below in between."""
+        self.umount()
+        drop_caches()
+        self.mount()
+
+    def fsck(self):
+        """Unmounts the lower file system, checks it and mounts it again."""
+        run(f"umount {LOWER}")
+        run(FSCK[self.fs].format(device=self.device))
+        self.mount_lower()
+
+    def destroy(self):
+        """Unmounts all that is still mounted; the lower file system must be clean then."""
+        if os.path.ismount(MOUNT):
+            self.umount()
+        if os.path.ismount(LOWER):
+            run(f"umount {LOWER}")
+            run(FSCK[self.fs].format(device=self.device))
+
+    @property
+    def sysfs(self):
+        """The mount's folder in sysfs."""
+        return Path("/sys/fs/forebay") / block_name(self.cache)
+
+    def value(self, name):
+        """A counter."""
+        return int((self.sysfs / name).read_text(encoding="ascii"))
+
+    def status(self):
+        """forebay status --json"""
+        return json.loads(run(f"forebay status --json {self.cache}"))
+
+    def drain(self, check=True):
+        """forebay drain"""
+        return run(f"forebay drain {MOUNT}", check)
+
+    def writes(self):
+        """Writes and flushes that the device has had."""
+        fields = Path(f"/sys/block/{block_name(self.device)}/stat").read_text(encoding="ascii")
+        numbers = [int(f) for f in fields.split()]
+        return numbers[4] + numbers[15]

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Attributes, extended attributes, ACLs, locks and leases: the lower file's, and the same from both sides."""
+
+import fcntl
+import os
+import signal
+import struct
+import subprocess
+import sys
+import time
+
+import pytest
+from libc import FS_IOC_GETFLAGS, FS_IOC_SETFLAGS
+from stack import PAGE, drop_caches, run
+
+NOBODY = 65534
+
+
+def as_nobody(code):
+    """Runs Python as an unprivileged user; returns its exit status."""
+    return subprocess.run([sys.executable, "-c", code], user=NOBODY, group=NOBODY, extra_groups=[], check=False).returncode
+
+
+def test_mode_and_owner(folder, below):
+    path = folder / "f"
+    path.write_bytes(b"x")
+    os.chmod(path, 0o640)
+    os.chown(path, 1000, 1001)
+    status = os.stat(below / "f")
+    assert (status.st_mode & 0o7777, status.st_uid, status.st_gid) == (0o640, 1000, 1001)
+    assert os.stat(path).st_mode == status.st_mode
+    folder.chmod(0o755)
+    assert as_nobody(f"open({str(path)!r})") == 1
+    os.chmod(path, 0o644)
+    assert as_nobody(f"open({str(path)!r})") == 0
+    assert as_nobody(f"open({str(path)!r}, 'r+')") == 1
+    assert as_nobody(f"import os; os.chmod({str(path)!r}, 0o777)") == 1
+
+
+def test_writing_takes_suid_away(folder, below):
+    """Also when the bytes go to a DAX page."""
+    folder.chmod(0o755)
+    path = folder / "f"
+    path.write_bytes(b"x" * PAGE)
+    fd = os.open(path, os.O_RDWR)
+    os.fsync(fd)
+    os.pwrite(fd, b"y", 0)
+    os.fsync(fd)
+    os.chmod(path, 0o6777)
+    assert as_nobody(f"import os; f = os.open({str(path)!r}, os.O_RDWR); os.pwrite(f, b'z', 1)") == 0
+    assert os.stat(path).st_mode & 0o7777 == 0o777
+    assert os.stat(below / "f").st_mode & 0o7777 == 0o777
+    os.close(fd)
+
+
+def test_times(folder, below):
+    path = folder / "f"
+    path.write_bytes(b"x" * PAGE)
+    os.utime(path, ns=(1_000_000_000, 2_000_000_123))
+    assert os.stat(path).st_mtime_ns == os.stat(below / "f").st_mtime_ns == 2_000_000_123
+    fd = os.open(path, os.O_RDWR)
+    os.fsync(fd)
+    for data in (b"first", b"in place"):
+        before = os.stat(path).st_mtime_ns
+        time.sleep(0.02)
+        os.pwrite(fd, data, 0)
+        os.fsync(fd)
+        assert os.stat(path).st_mtime_ns > before
+    before = os.stat(path).st_mtime_ns
+    run(f"forebay drain {folder}")
+    assert os.stat(path).st_mtime_ns == before, "writeback is no modification"
+    os.close(fd)
+
+
+def test_size_and_blocks(folder, below):
+    """I5: the size above is the true one, the one below follows."""
+    fd = os.open(folder / "f", os.O_RDWR | os.O_CREAT)
+    for i in range(20):
+        os.write(fd, b"a" * 1000)
+        os.fdatasync(fd)
+        assert os.fstat(fd).st_size == (i + 1) * 1000
+    run(f"forebay drain {folder}")
+    assert os.stat(below / "f").st_size == 20000
+    assert os.fstat(fd).st_blocks >= 20000 // 512
+    os.close(fd)
+
+
+def test_xattr(folder, below):
+    path = folder / "f"
+    path.touch()
+    for name in ("user.a", "trusted.b", "security.c"):
+        os.setxattr(path, name, b"value of " + name.encode())
+        assert os.getxattr(below / "f", name) == b"value of " + name.encode()
+    assert {"user.a", "trusted.b", "security.c"} <= set(os.listxattr(path))
+    with pytest.raises(FileExistsError):
+        os.setxattr(path, "user.a", b"", os.XATTR_CREATE)
+    os.removexattr(path, "user.a")
+    with pytest.raises(OSError):
+        os.getxattr(below / "f", "user.a")
+    os.chmod(path, 0o600)
+    folder.chmod(0o755)
+    assert as_nobody(f"import os; os.getxattr({str(path)!r}, 'user.a')") == 1
+    assert as_nobody(f"import os; os.setxattr({str(path)!r}, 'trusted.b', b'x')") == 1
+
+
+def test_acl(folder):
+    path = folder / "f"
+    path.write_bytes(b"x")
+    folder.chmod(0o755)
+    os.chmod(path, 0o600)
+    assert as_nobody(f"open({str(path)!r})") == 1
+    run(f"setfacl -m u:{NOBODY}:r {path}")
+    assert as_nobody(f"open({str(path)!r})") == 0
+    drop_caches()
+    assert as_nobody(f"open({str(path)!r})") == 0
+    assert as_nobody(f"open({str(path)!r}, 'r+')") == 1
+    run(f"setfacl -b {path}")
+    assert as_nobody(f"open({str(path)!r})") == 1
+    run(f"setfacl -d -m u:{NOBODY}:rw {folder}")
+    (folder / "inherits").touch()
+    assert f"user:{'nobody'}:rw" in run(f"getfacl -p {folder / 'inherits'}")
+
+
+def test_file_flags(folder, below):
+    path = folder / "f"
+    path.write_bytes(b"x")
+    fd = os.open(path, os.O_RDWR)
+    flags = struct.unpack("l", fcntl.ioctl(fd, FS_IOC_GETFLAGS, bytes(8)))[0]
+    fcntl.ioctl(fd, FS_IOC_SETFLAGS, struct.pack("l", flags | 0x10))
+    assert "i" in run(f"lsattr {below / 'f'}").split()[0]
+    with pytest.raises(PermissionError):
+        os.unlink(path)
+    with pytest.raises(PermissionError):
+        os.truncate(path, 0)
+    fcntl.ioctl(fd, FS_IOC_SETFLAGS, struct.pack("l", flags | 0x20))
+    with pytest.raises(PermissionError):
+        os.open(path, os.O_WRONLY)
+    with open(path, "ab") as file:
+        file.write(b"y")
+    fcntl.ioctl(fd, FS_IOC_SETFLAGS, struct.pack("l", flags))
+    os.close(fd)
+    assert path.read_bytes() == b"xy"
+
+
+def test_flock(folder):
+    (folder / "f").touch()
+    with open(folder / "f", "rb") as one, open(folder / "f", "rb") as two:
+        fcntl.flock(one, fcntl.LOCK_EX)
+        with pytest.raises(BlockingIOError):
+            fcntl.flock(two, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        fcntl.flock(one, fcntl.LOCK_UN)
+        fcntl.flock(two, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def test_posix_locks(folder):
+    (folder / "f").write_bytes(bytes(100))
+    with open(folder / "f", "r+b") as file:
+        fcntl.lockf(file, fcntl.LOCK_EX, 10, 5)
+        code = f"import fcntl; f = open({str(folder / 'f')!r}, 'r+b'); fcntl.lockf(f, fcntl.LOCK_EX | fcntl.LOCK_NB, 3, {{}})"
+        assert subprocess.run([sys.executable, "-c", code.format(8)], stderr=subprocess.DEVNULL, check=False).returncode
+        assert not subprocess.run([sys.executable, "-c", code.format(20)], check=False).returncode
+        lock = fcntl.fcntl(file, 5, struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 0, 0, 0))   # F_GETLK
+        assert struct.unpack("hhqqi4x", lock)[0] == fcntl.F_UNLCK
+        ofd = os.open(folder / "f", os.O_RDWR)
+        fcntl.fcntl(ofd, 37, struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 50, 10, 0))        # F_OFD_SETLK
+        other = os.open(folder / "f", os.O_RDWR)
+        with pytest.raises(BlockingIOError):
+            fcntl.fcntl(other, 37, struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 55, 10, 0))
+        os.close(ofd)
+        os.close(other)
+
+
+def test_lease(folder):
+    (folder / "f").touch()
+    fd = os.open(folder / "f", os.O_RDONLY)
+    broken = []
+    old = signal.signal(signal.SIGIO, lambda *_: broken.append(1))
+    try:
+        fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+        assert fcntl.fcntl(fd, fcntl.F_GETLEASE) == fcntl.F_RDLCK
+        with pytest.raises(BlockingIOError):
+            os.open(folder / "f", os.O_WRONLY | os.O_NONBLOCK)
+        time.sleep(0.1)
+        assert broken
+        fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+    finally:
+        signal.signal(signal.SIGIO, old)
+        os.close(fd)

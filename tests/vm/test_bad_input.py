@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What can't be mounted is refused with words that say what to do, and is not changed; who may not ask is told so."""
+
+import hashlib
+import os
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import clean_up
+from libc import IOC_COUNTS, IOC_DISCARD, IOC_DRAIN
+from stack import LOWER, MOUNT, PAGE, PMEM, SSD, Stack, fails, run
+
+
+@pytest.fixture(name="below")
+def below_fixture():
+    """A mounted lower file system and a formatted cache, not yet put together."""
+    clean_up()
+    stack = Stack().make()
+    stack.umount()
+    yield stack
+    clean_up()
+
+
+def mount(options, lower=LOWER):
+    """The command that shall fail."""
+    return f"mount -t forebay {'-o ' + options if options else ''} {lower} {MOUNT}"
+
+
+def device_sum(size=1 << 21):
+    """A checksum of the beginning of the cache."""
+    with open(PMEM, "rb") as file:
+        return hashlib.md5(file.read(size)).hexdigest()
+
+
+def patch(offset, data, device=PMEM):
+    """Changes bytes of the cache device, past the page cache of anybody."""
+    run("sync; echo 1 > /proc/sys/vm/drop_caches")
+    with open(device, "r+b", buffering=0) as file:
+        file.seek(offset)
+        file.write(data)
+        os.fsync(file.fileno())
+
+
+def test_no_cache_given(below):
+    del below
+    assert "no cache device given" in fails(mount(""))
+
+
+def test_unknown_option(below):
+    del below
+    assert "nonsense" in fails(mount(f"cache={PMEM},nonsense"))
+    fails(mount(f"cache={PMEM},mode=sometimes"))
+
+
+def test_no_such_device(below):
+    del below
+    assert "cannot open cache device" in fails(mount("cache=/dev/nothing"))
+    assert "no block device" in fails(mount("cache=/dev/null"))
+
+
+def test_not_persistent_memory(below):
+    del below
+    run("modprobe brd rd_nr=1 2>/dev/null; truncate -s 64M /tmp/image; losetup /dev/loop7 /tmp/image || true", check=False)
+    device = "/dev/loop7" if os.path.exists("/dev/loop7") and "loop7" in run("losetup", False) else None
+    if not device:
+        run("dmsetup create plain --table '0 131072 linear /dev/nvme0n1 8388608'; dmsetup mknodes")
+        device = "/dev/mapper/plain"
+    assert "has no DAX" in fails(mount(f"cache={device}"))
+
+
+def test_the_ssd_as_its_own_cache(below):
+    del below
+    assert "in use" in fails(mount(f"cache={SSD}"))
+
+
+def test_foreign_contents(below):
+    del below
+    run(f"mkfs.ext4 -Fq {PMEM}")
+    before = device_sum()
+    out = fails(mount(f"cache={PMEM}"))
+    assert "forebay:" in out
+    assert device_sum() == before
+    fails(f"forebay format {PMEM}")
+    assert device_sum() == before, "format asks before it takes a file system away"
+    run(f"forebay format --force {PMEM}")
+
+
+def test_not_formatted(below):
+    del below
+    run(f"dd if=/dev/zero of={PMEM} bs=1M count=4 conv=fsync 2>/dev/null")
+    assert "run forebay format" in fails(mount(f"cache={PMEM}"))
+
+
+def test_one_superblock_copy_damaged(below):
+    patch(100, b"\xff" * 8)
+    run("dmesg -C")
+    below.mount()
+    assert "rewritten from the other" in run("dmesg")
+    below.umount()
+    run(f"forebay check {PMEM}")
+
+
+def test_both_superblock_copies_damaged(below):
+    del below
+    patch(100, b"\xff" * 8)
+    patch(PAGE + 100, b"\xff" * 8)
+    before = device_sum()
+    assert "forebay check" in fails(mount(f"cache={PMEM}"))
+    assert device_sum() == before
+
+
+def a_record_in_use():
+    """Offset of the first page record that is not free (core/format.h)."""
+    with open(PMEM, "rb") as file:
+        pages, _, table = struct.unpack("<QQQ", file.read(PAGE)[56:80])
+        file.seek(table)
+        records = file.read(pages * 16)
+    return next(table + i for i in range(0, len(records), 16) if records[i:i + 8] != bytes(8))
+
+
+def test_damaged_page_record(below):
+    """A record that points outside: refused, and nothing is changed."""
+    below.mount()
+    fd = os.open(MOUNT / "f", os.O_RDWR | os.O_CREAT)
+    os.ftruncate(fd, 64 * PAGE)
+    os.fsync(fd)
+    for page in range(64):
+        os.pwrite(fd, b"p%02d" % page, page * PAGE)
+        os.fdatasync(fd)
+    # What the device looks like now is what a power cut would leave.
+    with open(PMEM, "rb") as file:
+        image = bytearray(file.read())
+    os.close(fd)
+    below.umount()
+    Path("/tmp/image").write_bytes(image)
+    run(f"dd if=/tmp/image of={PMEM} bs=1M oflag=direct conv=fsync 2>/dev/null")
+    patch(a_record_in_use(), b"\xff" * 16)
+    before = device_sum(1 << 24)
+    out = fails(mount(f"cache={PMEM}"))
+    assert "damaged records; nothing was changed" in out
+    assert device_sum(1 << 24) == before
+    assert subprocess.run(["forebay", "check", PMEM], check=False, stdout=subprocess.DEVNULL).returncode
+
+
+def test_second_mount(below):
+    below.mount()
+    os.makedirs("/mnt/two", exist_ok=True)
+    (LOWER / "sub").mkdir()
+    fails(f"mount -t forebay -o cache={PMEM} {LOWER}/sub /mnt/two")
+    run("dmsetup create second --table '0 65536 linear /dev/nvme0n1 8388608'; dmsetup mknodes")
+    out = fails(f"mount -t forebay -o cache=/dev/mapper/second {LOWER} /mnt/two")
+    assert "mounted with forebay already" in out
+    out = fails(f"mount -t forebay -o cache=/dev/mapper/second {LOWER}/sub /mnt/two")
+    assert "mounted with forebay already" in out
+    run("mkdir -p /mnt/lower2; dmsetup create third --table '0 1048576 linear /dev/nvme0n1 10485760'; dmsetup mknodes")
+    run("mkfs.ext4 -Fq /dev/mapper/third && mount /dev/mapper/third /mnt/lower2")
+    assert "in use" in fails(f"mount -t forebay -o cache={PMEM} /mnt/lower2 /mnt/two")
+    run("umount /mnt/lower2; dmsetup remove third; dmsetup remove second")
+
+
+def test_bound_elsewhere(below):
+    """An empty cache goes to whoever mounts it; one that holds data does not (test_errors.py)."""
+    run("mkdir -p /mnt/lower2; dmsetup create third --table '0 1048576 linear /dev/nvme0n1 10485760'; dmsetup mknodes")
+    run("mkfs.ext4 -Fq /dev/mapper/third && mount /dev/mapper/third /mnt/lower2")
+    run(f"mount -t forebay -o cache={PMEM} /mnt/lower2 {MOUNT}; umount {MOUNT}; umount /mnt/lower2; dmsetup remove third")
+    below.mount()
+
+
+def test_read_only_lower(below):
+    run(f"mount -o remount,ro {LOWER}")
+    assert "remount it read-write" in fails(mount(f"cache={PMEM}"))
+    run(f"mount -o remount,rw {LOWER}")
+    run(f"mount --bind {LOWER} {LOWER} && mount -o remount,bind,ro {LOWER}")
+    assert "read-only" in fails(mount(f"cache={PMEM}"))
+    run(f"umount {LOWER}")
+
+
+@pytest.mark.parametrize("kind", ["proc", "overlay", "tmpfs"])
+def test_lower_without_identity(below, kind):
+    """No UUID or no file handles: a cache could not be brought back to it."""
+    del below
+    os.makedirs("/mnt/odd", exist_ok=True)
+    if kind == "overlay":
+        run("mount -t tmpfs none /mnt/odd && mkdir /mnt/odd/u /mnt/odd/w /mnt/odd/l /mnt/odd/m")
+        done = subprocess.run("mount -t overlay -o lowerdir=/mnt/odd/l,upperdir=/mnt/odd/u,workdir=/mnt/odd/w none /mnt/odd/m",
+                              shell=True, check=False)
+        if done.returncode:
+            pytest.skip("no overlayfs here")
+        assert "forebay:" in fails(mount(f"cache={PMEM}", "/mnt/odd/m"))
+    elif kind == "tmpfs":
+        run("mount -t tmpfs none /mnt/odd")
+        out = subprocess.run(mount(f"cache={PMEM}", "/mnt/odd"), shell=True, check=False)
+        if not out.returncode:      # a tmpfs has a UUID and handles, as long as it lives
+            run(f"umount {MOUNT}")
+    else:
+        assert "forebay:" in fails(mount(f"cache={PMEM}", "/proc"))
+    assert "cannot open the lower directory" in fails(mount(f"cache={PMEM}", "/mnt/not-there"))
+    fails(mount(f"cache={PMEM}", "/etc/passwd"))
+
+
+def test_unprivileged_ioctls(below):
+    below.mount()
+    (MOUNT / "f").touch()
+    os.chmod(MOUNT / "f", 0o666)
+    code = f"""
+import ctypes, errno, fcntl, os
+fd = os.open({str(MOUNT / 'f')!r}, os.O_RDWR)
+libc = ctypes.CDLL(None, use_errno=True)
+def call(command, argument):
+    return 0 if libc.ioctl(fd, ctypes.c_ulong(command), ctypes.c_void_p(argument)) == 0 else ctypes.get_errno()
+buffer = ctypes.create_string_buffer(64)
+assert call({IOC_DRAIN}, 0) == errno.EPERM
+assert call({IOC_DISCARD}, 0) == errno.EPERM
+assert call({IOC_COUNTS}, ctypes.addressof(buffer)) == 0
+assert call({IOC_COUNTS}, 0x1000) == errno.EFAULT
+for number in range(256):
+    for direction in (0, 1, 2, 3):
+        command = direction << 30 | 64 << 16 | 0xfb << 8 | number
+        if command not in ({IOC_DRAIN}, {IOC_DISCARD}, {IOC_COUNTS}):
+            assert call(command, ctypes.addressof(buffer)) in (errno.ENOTTY, errno.EPERM, errno.EINVAL), hex(command)
+root = os.open({str(MOUNT)!r}, os.O_RDONLY)
+fd = root
+assert call({IOC_DRAIN}, 0) == errno.EPERM
+assert call({IOC_COUNTS}, ctypes.addressof(buffer)) == errno.EINVAL
+"""
+    assert subprocess.run([sys.executable, "-c", code], user=65534, group=65534, extra_groups=[], check=False).returncode == 0
+    below.umount()
+
+
+def test_too_small(below):
+    run(f"dmsetup create tiny --table '0 {3 * 2048} linear {PMEM} 0'; dmsetup mknodes")
+    assert "too small" in fails(mount("cache=/dev/mapper/tiny"))
+    run("dmsetup remove tiny")
+    del below
+

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""I4: an error of the storage never loses the only copy, reaches the next fsync, and is tried again."""
+
+import os
+import time
+
+import pytest
+from conftest import clean_up
+from stack import LOWER, MOUNT, PAGE, PMEM, SSD, Stack, fails, run
+
+SECTORS = 512 * 2048
+
+
+@pytest.fixture(name="failing")
+def failing_fixture(request):
+    """forebay over a file system on a device that can be made to fail."""
+    clean_up()
+    run(f"dmsetup create ssd --table '0 {SECTORS} linear {SSD} 0'; dmsetup mknodes")
+    stack = Stack(fs=getattr(request, "param", "ext2"), device="/dev/mapper/ssd", mib=256).make()
+    yield stack
+    os.chdir("/")
+    table(fails_now=False)
+    clean_up()
+
+
+def table(fails_now):
+    """Replaces the device's table: everything fails, or nothing."""
+    target = "error" if fails_now else f"linear {SSD} 0"
+    run(f"dmsetup suspend --noflush --nolockfs ssd; dmsetup load ssd --table '0 {SECTORS} {target}'; dmsetup resume ssd")
+
+
+def synced_pages(name="f", pages=32, filler=b"s"):
+    """An open file, all of it below, then pages of it out-of-sync."""
+    fd = os.open(MOUNT / name, os.O_RDWR | os.O_CREAT)
+    os.pwrite(fd, b"o" * pages * PAGE, 0)
+    os.fsync(fd)
+    run(f"forebay drain {MOUNT}; sync")
+    for page in range(pages):
+        os.pwrite(fd, filler * PAGE, page * PAGE)
+        os.fdatasync(fd)
+    return fd
+
+
+def test_errors_for_a_while(failing):
+    """The device fails, then works again: nothing is lost, and everybody was told."""
+    fd = synced_pages()
+    assert failing.value("pages_out_of_sync") == 32
+    table(fails_now=True)
+    assert "error" in failing.drain(check=False).lower() or failing.value("writeback_errors") > 0
+    assert failing.value("writeback_errors") > 0
+    assert failing.value("last_error") < 0
+    assert failing.value("pages_out_of_sync") == 32
+    assert "error" in run(f"forebay status {failing.cache}").lower()
+    with pytest.raises(OSError):
+        os.fsync(fd)
+    assert os.pread(fd, 32 * PAGE, 0) == b"s" * 32 * PAGE
+    os.pwrite(fd, b"t", 0)
+    os.fdatasync(fd)
+    table(fails_now=False)
+    failing.drain()
+    assert failing.value("last_error") == 0
+    assert failing.value("pages_out_of_sync") == 0
+    os.fsync(fd)
+    os.close(fd)
+    failing.umount()
+    assert (LOWER / "f").read_bytes() == b"t" + b"s" * (32 * PAGE - 1)
+
+
+def test_worker_tries_again(failing):
+    """Nobody has to ask."""
+    total = failing.value("pages_total")
+    fd = os.open(MOUNT / "big", os.O_RDWR | os.O_CREAT)
+    os.pwrite(fd, b"o" * total * PAGE, 0)
+    os.fsync(fd)
+    run(f"forebay drain {MOUNT}; sync")
+    table(fails_now=True)
+    for start in range(0, total * 4 // 5, 32):
+        for page in range(start, start + 32):
+            os.pwrite(fd, b"w", page * PAGE)
+        try:
+            os.fdatasync(fd)
+        except OSError:
+            break
+    deadline = time.time() + 20
+    while not failing.value("writeback_errors") and time.time() < deadline:
+        time.sleep(0.2)
+    assert failing.value("writeback_errors") > 0
+    before = failing.value("pages_written_back")
+    table(fails_now=False)
+    deadline = time.time() + 20
+    while failing.value("pages_written_back") == before and time.time() < deadline:
+        time.sleep(0.2)
+    assert failing.value("pages_written_back") > before
+    os.close(fd)
+
+
+@pytest.mark.parametrize("failing", ["ext4", "ext2"], indirect=True)
+def test_errors_for_ever(failing):
+    """Unmount leaves in the cache what storage did not take; the next mount brings it back, and no other directory's does."""
+    fd = synced_pages(filler=b"k")
+    os.close(fd)
+    table(fails_now=True)
+    run("dmesg -C")
+    failing.umount()
+    assert "not everything could be written back" in run("dmesg")
+    run(f"umount {LOWER}")
+    table(fails_now=False)
+    run(f"fsck.{failing.fs} -fy {failing.device}", check=False)
+    assert "32" in run(f"forebay status {PMEM}")
+
+    run(f"mkdir -p /mnt/lower2; dmsetup create third --table '0 524288 linear {SSD} 10485760'; dmsetup mknodes")
+    run("mkfs.ext4 -Fq /dev/mapper/third && mount /dev/mapper/third /mnt/lower2")
+    assert "holds data of another directory" in fails(f"mount -t forebay -o cache={PMEM} /mnt/lower2 {MOUNT}")
+    run("umount /mnt/lower2; dmsetup remove third")
+    fails(f"forebay format {PMEM}")
+
+    failing.mount_lower()
+    failing.mount()
+    assert (MOUNT / "f").read_bytes() == b"k" * 32 * PAGE
+    failing.drain()
+    failing.umount()
+    assert (LOWER / "f").read_bytes() == b"k" * 32 * PAGE
+
+
+def test_file_that_went_below(failing):
+    """Pages whose file somebody removed from the lower file system are kept, shown, and given up only when told so."""
+    fd = synced_pages(filler=b"g")
+    os.close(fd)
+    table(fails_now=True)
+    failing.umount()
+    run(f"umount {LOWER}")
+    table(fails_now=False)
+    run(f"fsck.ext2 -fy {failing.device}", check=False)
+    failing.mount_lower()
+    os.unlink(LOWER / "f")
+    os.sync()
+    failing.mount()
+    deadline = time.time() + 10
+    while failing.value("pages_unplaced") != 32 and time.time() < deadline:
+        time.sleep(0.1)
+    assert failing.value("pages_unplaced") == 32
+    assert failing.drain(check=False)
+    assert failing.value("pages_unplaced") == 32
+    fd = synced_pages("another")
+    os.close(fd)
+    run(f"forebay drain --discard-unplaced {MOUNT}")
+    assert failing.value("pages_unplaced") == 0
+    failing.umount()
+    assert (LOWER / "another").read_bytes() == b"s" * 32 * PAGE

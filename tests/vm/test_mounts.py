@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Mounts: twice, on top of each other, read-only, frozen, mapped, over full and limited file systems."""
+
+import errno
+import fcntl
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+from libc import FIFREEZE, FITHAW, MAP_SHARED_VALIDATE, MAP_SYNC, Mapping
+from stack import LOWER, MOUNT, PAGE, run
+
+
+def synced(path, data, rewrite=b"R"):
+    """A file of which a part is in PMem."""
+    fd = os.open(path, os.O_RDWR | os.O_CREAT)
+    os.pwrite(fd, data, 0)
+    os.fsync(fd)
+    os.pwrite(fd, rewrite, 0)
+    os.fsync(fd)
+    os.close(fd)
+
+
+def test_mount_again_after_unmount(stack):
+    """The cache is bound, but empty, after an unmount; the module can go."""
+    for turn in range(3):
+        synced(MOUNT / "f", b"%d" % turn * PAGE)
+        stack.remount()
+        assert (MOUNT / "f").read_bytes() == b"R" + b"%d" % turn * (PAGE - 1)
+    stack.umount()
+    assert (LOWER / "f").read_bytes()[:2] == b"R2"
+    run("rmmod forebay && modprobe forebay")
+    run(f"forebay check {stack.cache}")
+    stack.mount()
+
+
+def test_bind_and_overmount(stack):
+    os.mkdir("/mnt/other")
+    try:
+        synced(MOUNT / "f", b"x" * PAGE)
+        run(f"mount --bind {MOUNT} /mnt/other")
+        run(f"mount -t tmpfs none {LOWER}")
+        synced("/mnt/other/f", b"y" * PAGE)
+        assert (MOUNT / "f").read_bytes() == b"R" + b"y" * (PAGE - 1)
+        run(f"umount {LOWER}; umount /mnt/other")
+    finally:
+        os.rmdir("/mnt/other")
+
+
+def test_subdirectory(stack):
+    """A directory as the lower side: what is beside it is out of reach."""
+    stack.umount()
+    (LOWER / "sub").mkdir()
+    (LOWER / "beside").touch()
+    run(f"mount -t forebay -o cache={stack.cache} {LOWER}/sub {MOUNT}")
+    synced(MOUNT / "f", b"x" * PAGE)
+    assert os.listdir(MOUNT) == ["f"]
+    assert os.stat(MOUNT / "..").st_ino != os.stat(LOWER).st_ino
+    stack.umount()
+    assert (LOWER / "sub/f").read_bytes()[:2] == b"Rx"
+    run(f"mount -t forebay -o cache={stack.cache} {LOWER}/sub {MOUNT}")
+
+
+def test_read_only(stack):
+    synced(MOUNT / "f", b"x" * PAGE)
+    run(f"mount -o remount,ro {MOUNT}")
+    assert (MOUNT / "f").read_bytes()[:2] == b"Rx"
+    with pytest.raises(OSError) as err:
+        os.open(MOUNT / "f", os.O_RDWR)
+    assert err.value.errno == errno.EROFS
+    run(f"mount -o remount,rw {MOUNT}")
+    synced(MOUNT / "f", b"z" * PAGE)
+
+
+def test_freeze(stack):
+    """Frozen, nothing changes and everything is below; thawed, who waited goes on."""
+    synced(MOUNT / "f", b"x" * 8 * PAGE)
+    fd = os.open(MOUNT / "f", os.O_RDWR)
+    mapping = Mapping(fd, 8 * PAGE, MAP_SHARED_VALIDATE | MAP_SYNC)
+    mapping.write(PAGE, b"before")
+    root = os.open(MOUNT, os.O_RDONLY)
+    fcntl.ioctl(root, FIFREEZE, 0)
+    done = []
+    writer = threading.Thread(target=lambda: done.append(os.pwrite(fd, b"w", 2 * PAGE)))
+    code = (f"import sys; sys.path.insert(0, {os.path.dirname(__file__)!r})\nfrom libc import *\n"
+            f"m = Mapping(os.open({str(MOUNT / 'f')!r}, os.O_RDWR), 8 * 4096)\nm.write(4096, b'stored')")
+    try:
+        writer.start()
+        storing = subprocess.Popen([sys.executable, "-c", code])  # pylint: disable=consider-using-with
+        time.sleep(3)
+        assert not done and storing.poll() is None
+        assert stack.value("pages_out_of_sync") == 0
+        assert (LOWER / "f").read_bytes()[PAGE:PAGE + 6] == b"before"
+    finally:
+        fcntl.ioctl(root, FITHAW, 0)
+    writer.join(20)
+    assert done == [1] and storing.wait(20) == 0
+    assert os.pread(fd, 6, PAGE) == b"stored"
+    mapping.close()
+    os.close(root)
+    os.close(fd)
+
+
+def test_lower_frozen_and_thawed(stack):
+    fd = os.open(MOUNT / "f", os.O_RDWR | os.O_CREAT)
+    os.pwrite(fd, b"x" * PAGE, 0)
+    os.fsync(fd)
+    run(f"fsfreeze -f {LOWER}")
+    done = []
+    writer = threading.Thread(target=lambda: done.append(os.pwrite(fd, b"w" * 3 * PAGE, 0)))
+    writer.start()
+    time.sleep(0.5)
+    run(f"fsfreeze -u {LOWER}")
+    writer.join(20)
+    assert done == [3 * PAGE]
+    os.close(fd)
+
+
+@pytest.mark.parametrize("stack", [{"mib": 64}], indirect=True)
+def test_full_lower_file_system(stack):
+    """ENOSPC reaches who writes; what was synced stays."""
+    synced(MOUNT / "kept", b"k" * 16 * PAGE)
+    fd = os.open(MOUNT / "filler", os.O_RDWR | os.O_CREAT)
+    with pytest.raises(OSError) as err:
+        while True:
+            os.write(fd, b"f" * (1 << 20))
+    assert err.value.errno == errno.ENOSPC
+    with pytest.raises(OSError) as err:
+        while True:
+            os.write(fd, b"f" * 512)
+            os.fdatasync(fd)
+    assert err.value.errno == errno.ENOSPC
+    kept = os.open(MOUNT / "kept", os.O_RDWR)
+    for page in range(16):
+        os.pwrite(kept, b"again", page * PAGE)
+        os.fdatasync(kept)
+    os.close(kept)
+    stack.drain()
+    os.close(fd)
+    stack.umount()
+    assert (LOWER / "kept").read_bytes() == (b"again" + b"k" * (PAGE - 5)).replace(b"", b"") * 16
+
+
+@pytest.mark.parametrize("stack", [{"fs": "xfs", "lower_options": "uquota"}], indirect=True)
+def test_quota(stack):
+    """A user's limit below is a user's limit above."""
+    os.chmod(MOUNT, 0o777)
+    run(f"xfs_quota -x -c 'limit bhard=1m 65534' {LOWER}")
+    code = f"import os\nf = os.open({str(MOUNT / 'f')!r}, os.O_RDWR | os.O_CREAT)\nfor i in range(40):\n os.write(f, bytes(65536)); os.fsync(f)"
+    done = subprocess.run([sys.executable, "-c", code], user=65534, group=65534, extra_groups=[], check=False, text=True,
+                          stderr=subprocess.PIPE)
+    assert "Disk quota exceeded" in done.stderr
+    assert 0 < os.stat(MOUNT / "f").st_size <= 1 << 20
+
+
+def test_idmapped_mount(stack):
+    """Owners are mapped above and plain below."""
+    from libc import checked, syscall  # pylint: disable=import-outside-toplevel
+    import ctypes  # pylint: disable=import-outside-toplevel
+    libc = ctypes.CDLL(None, use_errno=True)
+    (MOUNT / "f").write_bytes(b"x")
+    os.chown(MOUNT / "f", 1000, 1000)
+    os.chmod(MOUNT, 0o777)
+    ready, go = os.pipe(), os.pipe()
+    pid = os.fork()
+    if not pid:
+        libc.unshare(0x10000000)
+        os.write(ready[1], b"x")
+        os.read(go[0], 1)
+        os._exit(0)
+    os.read(ready[0], 1)
+    for name in ("uid_map", "gid_map"):
+        with open(f"/proc/{pid}/{name}", "w", encoding="ascii") as file:
+            file.write("0 10000 10000")
+    userns = os.open(f"/proc/{pid}/ns/user", os.O_RDONLY)
+    tree = syscall(428, -100, ctypes.c_char_p(os.fsencode(MOUNT)), 1 | os.O_CLOEXEC)
+    attr = (ctypes.c_uint64 * 4)(0x100000, 0, 0, userns)
+    syscall(442, tree, ctypes.c_char_p(b""), 0x1000, ctypes.byref(attr), 32)
+    os.makedirs("/mnt/mapped", exist_ok=True)
+    syscall(429, tree, ctypes.c_char_p(b""), -100, ctypes.c_char_p(b"/mnt/mapped"), 4)
+    try:
+        assert os.stat("/mnt/mapped/f").st_uid == 11000
+        made = subprocess.run(["touch", "/mnt/mapped/made"], user=12000, group=12000, extra_groups=[], check=False)
+        assert made.returncode == 0
+        assert os.stat(LOWER / "made").st_uid == 2000 and os.stat("/mnt/mapped/made").st_uid == 12000
+        synced("/mnt/mapped/f", b"through")
+        assert (MOUNT / "f").read_bytes() == b"Rhrough"
+    finally:
+        os.write(go[1], b"x")
+        os.waitpid(pid, 0)
+        for fd in (userns, tree, *ready, *go):
+            os.close(fd)
+        run("umount /mnt/mapped")
+    checked(0)
+
+
+@pytest.mark.parametrize("stack", [{"fs": "ext2"}], indirect=True)
+def test_ext2_below(stack):
+    synced(MOUNT / "f", b"x" * PAGE)
+    stack.remount()
+    assert (MOUNT / "f").read_bytes()[:2] == b"Rx"
+
+
+def test_status_tells(stack):
+    synced(MOUNT / "f", b"x" * PAGE)
+    text = run(f"forebay status {stack.cache}")
+    assert str(MOUNT) in text and str(LOWER) in text
+    stack.status()

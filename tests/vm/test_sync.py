@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What a sync call costs and where pages are then: the states of the design, seen through sysfs and the SSD's counters."""
+
+import fcntl
+import os
+import struct
+
+import pytest
+from libc import IOC_COUNTS, MAP_SHARED, MAP_SHARED_VALIDATE, MAP_SYNC, Mapping, syncfs
+from stack import LOWER, MOUNT, PAGE, drop_caches, run
+
+
+def counts(fd):
+    """Clean, out-of-sync and dirty pages of a file."""
+    return struct.unpack("8Q", fcntl.ioctl(fd, IOC_COUNTS, bytes(64)))[:3]
+
+
+def settled_file(folder, pages=64):
+    """An open file whose name and contents are durable below."""
+    fd = os.open(folder / "f", os.O_RDWR | os.O_CREAT)
+    os.pwrite(fd, b"0" * pages * PAGE, 0)
+    os.fsync(fd)
+    run(f"forebay drain {folder}")
+    os.sync()
+    return fd
+
+
+@pytest.mark.persistence
+def test_small_syncs_stay_off_the_disk(folder, shared):
+    fd = settled_file(folder)
+    absorbed, moved, below = (shared.value(n) for n in ("syncs_absorbed", "pages_absorbed", "syncs_lower"))
+    writes = shared.writes()
+    for i in range(200):
+        os.pwrite(fd, b"x" * 100, (i % 40) * PAGE)
+        os.fdatasync(fd)
+    assert shared.value("syncs_absorbed") == absorbed + 200
+    assert shared.value("pages_absorbed") == moved + 40
+    assert shared.value("syncs_lower") == below
+    assert shared.writes() - writes < 10, "no write and no flush of the SSD, but for what is in the background"
+    assert counts(fd)[1] == 40
+    os.close(fd)
+
+
+@pytest.mark.persistence
+def test_appends(folder, shared):
+    """I5: an append and a sync commit nothing below, when the file is known there."""
+    fd = settled_file(folder, 1)
+    os.lseek(fd, 0, os.SEEK_END)
+    os.write(fd, b"a" * 100)
+    os.fdatasync(fd)
+    below = shared.value("syncs_lower")
+    for _ in range(100):
+        os.write(fd, b"b" * 1000)
+        os.fdatasync(fd)
+    assert shared.value("syncs_lower") == below
+    size = os.fstat(fd).st_size
+    os.close(fd)
+    shared.remount()
+    assert os.stat(LOWER / folder.name / "f").st_size == size
+
+
+def test_large_sync_goes_below(folder, shared):
+    fd = settled_file(folder)
+    below, moved = shared.value("syncs_lower"), shared.value("pages_absorbed")
+    os.pwrite(fd, b"large" * 400000, 0)
+    os.fsync(fd)
+    assert shared.value("syncs_lower") == below + 1
+    assert shared.value("pages_absorbed") == moved
+    assert counts(fd) == (0, 0, 0)
+    os.close(fd)
+
+
+def test_what_the_lower_owes(folder, shared):
+    """A new name, another mode: paid for once, below."""
+    fd = os.open(folder / "new", os.O_RDWR | os.O_CREAT)
+    for change, datasync in ((lambda: os.write(fd, b"x"), True), (lambda: os.rename(folder / "new", folder / "newer"), True),
+                             (lambda: os.fchmod(fd, 0o600), False), (lambda: os.link(folder / "newer", folder / "l"), True),
+                             (lambda: os.ftruncate(fd, 0), True)):
+        change()
+        below = shared.value("syncs_lower")
+        (os.fdatasync if datasync else os.fsync)(fd)
+        assert shared.value("syncs_lower") == below + 1
+        (os.fdatasync if datasync else os.fsync)(fd)
+        assert shared.value("syncs_lower") == below + 1
+    os.close(fd)
+
+
+@pytest.mark.persistence
+def test_mapped_stores(folder, shared):
+    """A MAP_SYNC mapping has DAX pages at once; where CPU caches are volatile, fsync finds the dirty ones."""
+    fd = settled_file(folder)
+    volatile = (shared.sysfs / "persistence").read_text(encoding="ascii").strip() == "memory-controller"
+    with Mapping(fd, 64 * PAGE, MAP_SHARED_VALIDATE | MAP_SYNC) as mapping:
+        mapping.read(0, PAGE)
+        for page in range(8):
+            mapping.write(page * PAGE, b"stored")
+        clean, out_of_sync, dirty = counts(fd)
+        assert clean + out_of_sync >= 8
+        assert dirty == (8 if volatile else 0)
+        writes = shared.writes()
+        mapping.sync()
+        assert shared.writes() - writes < 10
+        assert counts(fd)[2] == 0
+        mapping.write(0, b"again")
+        assert counts(fd)[2] == (1 if volatile else 0)
+    os.fsync(fd)
+    assert os.pread(fd, 5, 0) == b"again"
+    os.close(fd)
+
+
+def test_plain_mapping_is_absorbed(folder, shared):
+    fd = settled_file(folder)
+    with Mapping(fd, 64 * PAGE, MAP_SHARED) as mapping:
+        for turn in range(3):
+            mapping.write(5 * PAGE, b"turn%d" % turn)
+            writes = shared.writes()
+            mapping.sync(5 * PAGE, PAGE)
+            assert shared.writes() - writes < 10
+            assert os.pread(fd, 5, 5 * PAGE) == b"turn%d" % turn
+    assert counts(fd)[1] == 1
+    os.close(fd)
+
+
+def test_drain(folder, shared):
+    """I3: after a drain the lower file system has it all."""
+    fd = settled_file(folder)
+    for page in range(0, 64, 2):
+        os.pwrite(fd, b"drained", page * PAGE)
+        os.fdatasync(fd)
+    assert counts(fd)[1] == 32
+    shared.drain()
+    clean, out_of_sync, _ = counts(fd)
+    assert (clean, out_of_sync) in ((32, 0), (0, 0))
+    assert shared.value("pages_out_of_sync") == 0
+    drop_caches()
+    below = (LOWER / folder.name / "f").read_bytes()
+    assert all(below[p * PAGE:p * PAGE + 7] == b"drained" for p in range(0, 64, 2))
+    os.pwrite(fd, b"rewritten", 0)
+    os.fdatasync(fd)
+    assert counts(fd)[1] == 1
+    os.close(fd)
+
+
+@pytest.mark.parametrize("stack", [{"options": "mode=explicit"}], indirect=True)
+def test_explicit_mode(stack):
+    stack.umount()
+    stack.mount("mode=explicit")
+    assert (stack.sysfs / "mode").read_text(encoding="ascii").strip() == "explicit"
+    fd = os.open(MOUNT / "f", os.O_RDWR | os.O_CREAT)
+    for i in range(5):
+        os.pwrite(fd, b"x", i * PAGE)
+        os.fsync(fd)
+    assert stack.value("pages_absorbed") == 0 and stack.value("syncs_lower") == 5
+    with Mapping(fd, 5 * PAGE, MAP_SHARED_VALIDATE | MAP_SYNC) as mapping:
+        mapping.write(0, b"dax")
+        os.fsync(fd)
+        assert counts(fd)[0] + counts(fd)[1] >= 1
+    os.close(fd)
+    run(f"mount -o remount,mode=auto {MOUNT}")
+    assert "mode=auto" in run(f"grep {MOUNT} /proc/mounts")
+
+
+@pytest.mark.persistence
+def test_full_cache_falls_back(stack):
+    """When nothing can be reclaimed a sync goes to storage; nobody waits for ever, nothing is lost."""
+    total = stack.value("pages_total")
+    fd = os.open(MOUNT / "f", os.O_RDWR | os.O_CREAT)
+    os.ftruncate(fd, (total + 2000) * PAGE)
+    os.fsync(fd)
+    for start in range(0, total + 2000, 32):
+        for page in range(start, start + 32):
+            os.pwrite(fd, b"%08d" % page, page * PAGE)
+        os.fdatasync(fd)
+    assert stack.value("pages_written_back") > 0
+    assert stack.value("pages_reclaimed") > 0
+    for page in range(0, total + 2000, 97):
+        assert os.pread(fd, 8, page * PAGE) == b"%08d" % page
+    os.close(fd)
+    stack.umount()
+    below = os.open(LOWER / "f", os.O_RDONLY)
+    for page in range(total + 2000):
+        assert os.pread(below, 8, page * PAGE) == b"%08d" % page
+    os.close(below)
+
+
+def test_syncfs(folder, shared):
+    fd = settled_file(folder)
+    os.pwrite(fd, b"volatile", 0)
+    os.pwrite(fd, b"volatile", 60 * PAGE)
+    syncfs(fd)
+    os.close(fd)
+    shared.remount()
+    assert (folder / "f").read_bytes()[:8] == b"volatile"
