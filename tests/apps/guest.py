@@ -21,9 +21,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--fs", choices=lower.MAKE, default="ext4")
     parser.add_argument("--small", action="store_true")
+    parser.add_argument("--cache", type=int, metavar="BYTES", help="of the PMem device")
     parser.add_argument("names", nargs="*", choices=[*users.NAMES, []])
     options = parser.parse_args()
     failed = []
+    if options.cache:
+        lower.use_only(options.cache)
     step(failed, "mount", lambda: (lower.make(options.fs), lower.mount(options.fs)) and "")
     if not failed:
         for name in options.names or users.NAMES:

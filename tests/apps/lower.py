@@ -7,12 +7,20 @@ from pathlib import Path
 import tree
 from place import Failure, call, expect
 
-DISK, CACHE = "/dev/nvme0n1", "/dev/pmem0"
+DISK, PMEM = "/dev/nvme0n1", "/dev/pmem0"
+CACHE = PMEM
 LOWER, TOP = Path("/mnt/lower"), Path("/mnt/forebay")
 UNDER, PLAIN = LOWER / "under", LOWER / "plain"
 
 MAKE = {"ext4": ["mkfs.ext4", "-q", "-F", "-b", "4096"], "xfs": ["mkfs.xfs", "-q", "-f"], "btrfs": ["mkfs.btrfs", "-q", "-f"]}
 CHECK = {"ext4": ["e2fsck", "-fn"], "xfs": ["xfs_repair", "-n"], "btrfs": ["btrfs", "check"]}
+
+
+def use_only(size):
+    """A cache of so many bytes, smaller than a namespace can be: a partition that isn't written to the device."""
+    global CACHE
+    call("addpart", PMEM, 1, 0, size // 512)
+    CACHE = f"{PMEM}p1"
 
 
 def make(fs):
