@@ -59,6 +59,10 @@ test-tools: modules tools ## the forebay command, on images and in the guest
 test-core: ## run the tests of core/ on the host: every crash state, with sanitizers
 	@$(MAKE) --no-print-directory -C tests/core check
 
+test-vm: modules ## the file system's semantics, coherence, errors, in the guest (KERNEL=debug: under KASAN and lockdep)
+	$(MAKE) --no-print-directory tools
+	tests/run --kernel $(KERNEL)
+
 test-apps: modules tools ## real applications over ext4, xfs and btrfs; databases through a power cut
 	tests/apps/run --kernel $(KERNEL)
 
@@ -82,4 +86,4 @@ check: ## static checks: checkpatch, sparse, W=1, analyzers, Python and man page
 clean: ## remove build/
 	rm -rf build
 
-.PHONY: help setup modules test test-host test-tools demo bench test-core test-apps debug-kernel powercut powercut-selftest tools check clean
+.PHONY: help setup modules test test-host test-tools test-vm demo bench test-core test-apps debug-kernel powercut powercut-selftest tools check clean

@@ -259,7 +259,8 @@ static vm_fault_t fb_pfn_mkwrite(struct vm_fault *vmf)
 
 	/* A flushed store must be found again: the file, and its size, are durable before it can be made. */
 	if ((vmf->vma->vm_flags & VM_SYNC) &&
-	    (test_bit(FB_OWES_SYNC, &fi->flags) || i_size_read(&fi->vfs_inode) > READ_ONCE(fi->durable_size))) {
+	    (test_bit(FB_OWES_SYNC, &fi->flags) ||
+	     i_size_read(&fi->vfs_inode) > READ_ONCE(fi->durable_size))) {
 		err = vfs_fsync(vmf->vma->vm_file, 1);
 		if (err)
 			return vmf_error(err);
