@@ -43,14 +43,20 @@ bench: modules tools ## compare Forebay with its peers (BENCH='sync --full'; ben
 
 PYTEST = /usr/bin/python3 -m pytest -q -p no:cacheprovider
 
-test: ## all tests: on the host, in the guest, real programs, power cuts (KERNEL=debug: under KASAN and lockdep)
+test: ## what CI runs: crash states and units on the host, the command and power cuts in the guest (N=4)
 	scripts/setup --for test
 	@$(MAKE) --no-print-directory modules tools
-	@$(MAKE) --no-print-directory test-core test-host test-tools test-vm test-apps
-	tests/powercut/run $(or $(N),8)
+	@$(MAKE) --no-print-directory test-core test-host test-tools
+	tests/powercut/run $(or $(N),4)
 
-test-host: ## unit tests of the Python parts, and of the test machine
-	$(PYTEST) tests/bench tests/powercut tests/apps vm/tests/test_run.py
+test-all: ## everything: test, and test-vm, test-apps, test-machine (KERNEL=debug: under KASAN and lockdep)
+	@$(MAKE) --no-print-directory test test-vm test-apps test-machine
+
+test-host: ## unit tests of the Python parts
+	$(PYTEST) tests/bench tests/powercut tests/apps
+
+test-machine: ## tests of the test machine
+	$(PYTEST) vm/tests/test_run.py
 
 test-tools: modules tools ## the forebay command, on images and in the guest
 	$(PYTEST) tests/tools
@@ -86,4 +92,4 @@ check: ## static checks: checkpatch, sparse, W=1, analyzers, Python and man page
 clean: ## remove build/
 	rm -rf build
 
-.PHONY: help setup modules test test-host test-tools test-vm demo bench test-core test-apps debug-kernel powercut powercut-selftest tools check clean
+.PHONY: help setup modules test test-all test-machine test-host test-tools test-vm demo bench test-core test-apps debug-kernel powercut powercut-selftest tools check clean
