@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 LOWER, MOUNT = Path("/mnt/lower"), Path("/mnt/fb")
-SSD, PMEM = "/dev/nvme0n1", "/dev/pmem0"
+SSD, SSD2, PMEM = "/dev/nvme0n1", "/dev/nvme1n1", "/dev/pmem0"
 PAGE = 4096
 
 MKFS = {
@@ -78,9 +78,9 @@ def small_cache(mib):
 class Stack:
     """One lower file system, one cache, one mount."""
 
-    def __init__(self, fs="ext4", mib=512, cache=PMEM, device=SSD, options="", lower_options=""):
+    def __init__(self, fs="ext4", mib=512, cache=PMEM, device=SSD, lower_options=""):
         self.fs, self.mib, self.cache, self.device = fs, mib, cache, device
-        self.options, self.lower_options = options, lower_options
+        self.lower_options = lower_options
 
     def make(self):
         """Formats both and mounts."""
@@ -99,7 +99,7 @@ class Stack:
 
     def mount(self, options=""):
         """Mounts forebay."""
-        run(f"mount -t forebay -o cache={self.cache}{',' + self.options if self.options else ''}{options} {LOWER} {MOUNT}")
+        run(f"mount -t forebay -o cache={self.cache}{',' + options if options else ''} {LOWER} {MOUNT}")
 
     def umount(self):
         """Unmounts forebay."""

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from conftest import clean_up
 from libc import IOC_COUNTS, IOC_DISCARD, IOC_DRAIN
-from stack import LOWER, MOUNT, PAGE, PMEM, SSD, Stack, fails, run
+from stack import LOWER, MOUNT, PAGE, PMEM, SSD, SSD2, Stack, fails, run
 
 
 @pytest.fixture(name="below")
@@ -63,12 +63,7 @@ def test_no_such_device(below):
 
 def test_not_persistent_memory(below):
     del below
-    run("modprobe brd rd_nr=1 2>/dev/null; truncate -s 64M /tmp/image; losetup /dev/loop7 /tmp/image || true", check=False)
-    device = "/dev/loop7" if os.path.exists("/dev/loop7") and "loop7" in run("losetup", False) else None
-    if not device:
-        run("dmsetup create plain --table '0 131072 linear /dev/nvme0n1 8388608'; dmsetup mknodes")
-        device = "/dev/mapper/plain"
-    assert "has no DAX" in fails(mount(f"cache={device}"))
+    assert "has no DAX" in fails(mount(f"cache={SSD2}"))
 
 
 def test_the_ssd_as_its_own_cache(below):
@@ -150,22 +145,19 @@ def test_second_mount(below):
     os.makedirs("/mnt/two", exist_ok=True)
     (LOWER / "sub").mkdir()
     fails(f"mount -t forebay -o cache={PMEM} {LOWER}/sub /mnt/two")
-    run("dmsetup create second --table '0 65536 linear /dev/nvme0n1 8388608'; dmsetup mknodes")
-    out = fails(f"mount -t forebay -o cache=/dev/mapper/second {LOWER} /mnt/two")
+    out = fails(f"mount -t forebay -o cache={SSD2} {LOWER} /mnt/two")
     assert "mounted with forebay already" in out
-    out = fails(f"mount -t forebay -o cache=/dev/mapper/second {LOWER}/sub /mnt/two")
+    out = fails(f"mount -t forebay -o cache={SSD2} {LOWER}/sub /mnt/two")
     assert "mounted with forebay already" in out
-    run("mkdir -p /mnt/lower2; dmsetup create third --table '0 1048576 linear /dev/nvme0n1 10485760'; dmsetup mknodes")
-    run("mkfs.ext4 -Fq /dev/mapper/third && mount /dev/mapper/third /mnt/lower2")
+    run(f"mkdir -p /mnt/lower2; mkfs.ext4 -Fq {SSD2} 128M && mount {SSD2} /mnt/lower2")
     assert "in use" in fails(f"mount -t forebay -o cache={PMEM} /mnt/lower2 /mnt/two")
-    run("umount /mnt/lower2; dmsetup remove third; dmsetup remove second")
+    run("umount /mnt/lower2")
 
 
 def test_bound_elsewhere(below):
     """An empty cache goes to whoever mounts it; one that holds data does not (test_errors.py)."""
-    run("mkdir -p /mnt/lower2; dmsetup create third --table '0 1048576 linear /dev/nvme0n1 10485760'; dmsetup mknodes")
-    run("mkfs.ext4 -Fq /dev/mapper/third && mount /dev/mapper/third /mnt/lower2")
-    run(f"mount -t forebay -o cache={PMEM} /mnt/lower2 {MOUNT}; umount {MOUNT}; umount /mnt/lower2; dmsetup remove third")
+    run(f"mkdir -p /mnt/lower2; mkfs.ext4 -Fq {SSD2} 128M && mount {SSD2} /mnt/lower2")
+    run(f"mount -t forebay -o cache={PMEM} /mnt/lower2 {MOUNT}; umount {MOUNT}; umount /mnt/lower2")
     below.mount()
 
 

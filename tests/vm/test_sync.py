@@ -141,7 +141,6 @@ def test_drain(folder, shared):
     os.close(fd)
 
 
-@pytest.mark.parametrize("stack", [{"options": "mode=explicit"}], indirect=True)
 def test_explicit_mode(stack):
     stack.umount()
     stack.mount("mode=explicit")
