@@ -110,11 +110,6 @@ static struct file *fb_lower_file_now(struct file *file)
 	return lower;
 }
 
-static void fb_accessed(struct file *file)
-{
-	file_accessed(fb_lower_file(file));
-}
-
 /* The bytes from @pos on that a read or write of @count may take before the index says something else. */
 static size_t fb_lower_span(struct fb_inode *fi, loff_t pos, size_t count)
 {
@@ -278,7 +273,7 @@ static ssize_t fb_read_iter(struct kiocb *iocb, struct iov_iter *to)
 	sync.ki_complete = NULL;
 	ret = fb_read_split(fi, &sync, to);
 	iocb->ki_pos = sync.ki_pos;
-	fb_accessed(iocb->ki_filp);
+	file_accessed(fb_lower_file(iocb->ki_filp));
 	return ret;
 }
 
@@ -413,10 +408,12 @@ static ssize_t fb_write_split(struct fb_inode *fi, struct kiocb *iocb, struct io
 
 	while (iov_iter_count(from)) {
 		ret = fb_overwrite_wanted(fi, iocb, from) ? fb_overwrite(fi, iocb, from) : 0;
-		if (ret)
+		if (ret) {
 			fb_update_time(iocb->ki_filp);
-		else
-			ret = fb_write_some(fi, iocb, from);
+			done += ret;
+			continue;	/* no fault stopped it */
+		}
+		ret = fb_write_some(fi, iocb, from);
 		if (ret == -EIOCBQUEUED)
 			return ret;
 		if (ret > 0)

@@ -102,8 +102,13 @@ static void fb_page_set(struct fb_inode *fi, struct fb_page *page, u32 status)
 		__xa_clear_mark(&fi->index, page->index, FB_MARK_OUT_OF_SYNC);
 }
 
-/* Puts @page into the index; memory for that is there already. */
-static void fb_page_insert(struct fb_inode *fi, struct fb_page *page, pgoff_t index)
+/**
+ * fb_page_insert() - put an out-of-sync page into the index
+ * @fi: the inode; io_sem is held exclusively, or nobody else uses it yet
+ * @page: the page, with a committed record
+ * @index: its place, which is reserved
+ */
+void fb_page_insert(struct fb_inode *fi, struct fb_page *page, pgoff_t index)
 {
 	page->owner = fi;
 	page->index = index;
@@ -162,23 +167,6 @@ void fb_pages_publish(struct fb_inode *fi, struct fb_incoming *in, unsigned int 
 	for (i = 0; i < nr; i++)
 		fb_page_insert(fi, in[i].page, in[i].index);
 	trace_fb_publish(fi, in[0].index, nr);
-}
-
-/**
- * fb_page_adopt() - put a page found at mount into its file's index
- * @fi: the inode; nobody else uses it yet
- * @page: the page, with a committed out-of-sync record
- * @index: its place, from the record
- *
- * Return: 0 or -ENOMEM.
- */
-int fb_page_adopt(struct fb_inode *fi, struct fb_page *page, pgoff_t index)
-{
-	int err = fb_page_reserve(fi, index);
-
-	if (!err)
-		fb_page_insert(fi, page, index);
-	return err;
 }
 
 /**

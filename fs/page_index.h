@@ -33,7 +33,7 @@ static inline struct fb_page *fb_page_next(struct fb_inode *fi, unsigned long *i
 int fb_page_reserve(struct fb_inode *fi, pgoff_t index);
 void fb_page_unreserve(struct fb_inode *fi, struct fb_incoming *in);
 void fb_pages_publish(struct fb_inode *fi, struct fb_incoming *in, unsigned int nr);
-int fb_page_adopt(struct fb_inode *fi, struct fb_page *page, pgoff_t index);
+void fb_page_insert(struct fb_inode *fi, struct fb_page *page, pgoff_t index);
 void __fb_page_touch(struct fb_inode *fi, struct fb_page *page, bool mapped);
 void fb_page_begin_writeback(struct fb_inode *fi, struct fb_page *page);
 bool fb_page_end_writeback(struct fb_inode *fi, struct fb_page *page, bool ok);
