@@ -16,7 +16,7 @@
  *	namei.c attr.c xattr.c dir.c export.c	passed on, and nothing else
  *	file.c				open, read, write: splits DAX / lower ranges
  *	direct.c			direct I/O of lower pages
- *	overwrite.c			whole pages that go to PMem at once
+ *	overwrite.c reserve.c		pages that go to PMem at once; room for them
  *	range.c				fallocate, copy, clone, truncate, seek
  *	mmap.c				faults
  *	tracker.c			which volatile pages a sync would owe
@@ -128,6 +128,7 @@ struct fb_inode {
 	spinlock_t tracker_lock;	/* tracker */
 	struct fb_tracker tracker;
 	unsigned int overwritten;	/* pages that fb_overwrite() took since the last sync */
+	loff_t reserved;		/* the lower file has space up to here; or FB_RESERVE_*, reserve.c */
 
 	u32 file;			/* file record, or FB_NO_FILE */
 	u64 record_size;		/* the size in it */

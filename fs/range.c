@@ -25,6 +25,7 @@
 #include "cache.h"
 #include "page_index.h"
 #include "range.h"
+#include "reserve.h"
 #include "settle.h"
 #include "tracker.h"
 #include "writeback.h"
@@ -121,6 +122,7 @@ static int fb_cut(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr *
 		return err;
 	}
 	fi->cuts++;
+	fi->reserved = FB_RESERVE_UNASKED;
 	i_size_write(inode, size);
 	fi->durable_size = min(fi->durable_size, size);
 	fb_drop_range(fi, DIV_ROUND_UP_ULL(size, PAGE_SIZE), ULONG_MAX);
@@ -200,6 +202,7 @@ static void fb_take_back(struct fb_inode *fi)
 
 	if (lower > i_size_read(inode))
 		i_size_write(inode, lower);
+	fi->reserved = FB_RESERVE_NEVER;	/* what space there is beyond the end, nobody knows */
 	set_bit(FB_OWES_SYNC, &fi->flags);
 	fb_copy_attr(inode);
 	up_write(&fi->io_sem);

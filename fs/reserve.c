@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Space below for pages that are appended in PMem (overwrite.c): the lower file
+ * grows only when they are written back, and then there must be room. So space
+ * is set aside beyond its end, in steps, by fallocate(2) and with the rights and
+ * the quota of whoever writes. A write that gets none goes the ordinary way,
+ * and meets ENOSPC or EDQUOT in the lower file system's own words.
+ *
+ * fi->reserved is the byte up to which that was done; io_sem held exclusively
+ * protects it. What is left over is given back when the file has been written
+ * back as a whole. After a crash it stays with the file until that is truncated.
+ *
+ * Space that somebody else has set aside beyond the end is his: then nothing is
+ * reserved and nothing given back.
+ */
+#include <linux/fs.h>
+#include <linux/falloc.h>
+#include <linux/fiemap.h>
+
+#include "range.h"
+#include "reserve.h"
+
+/* As much as the file is long, so that small files don't hold much; in bytes. */
+#define FB_RESERVE_MIN	SZ_64K
+#define FB_RESERVE_MAX	SZ_1M
+
+/* Does the lower file have space beyond its end? */
+static bool fb_has_space_beyond(struct fb_inode *fi)
+{
+	loff_t end = round_up(i_size_read(fi->lower), PAGE_SIZE);
+	struct fiemap_extent_info info = { };	/* no array: extents are counted */
+
+	return !fi->lower->i_op->fiemap ||
+	       fi->lower->i_op->fiemap(fi->lower, &info, end, fi->lower->i_sb->s_maxbytes - end) ||
+	       info.fi_extents_mapped;
+}
+
+/**
+ * fb_reserve() - see to it that the lower file can grow
+ * @fi: the inode; io_sem is held exclusively
+ * @lower: an open lower file of the writer
+ * @end: the byte after the last that will be appended
+ *
+ * Return: is there space up to @end?
+ */
+bool fb_reserve(struct fb_inode *fi, struct file *lower, loff_t end)
+{
+	loff_t from = max(fi->reserved, round_up(i_size_read(fi->lower), PAGE_SIZE));
+	loff_t step = clamp(from, FB_RESERVE_MIN, FB_RESERVE_MAX);
+
+	if (fi->reserved == FB_RESERVE_NEVER)
+		return false;
+	if (end <= fi->reserved)
+		return true;
+	if ((fi->reserved == FB_RESERVE_UNASKED && fb_has_space_beyond(fi)) || end > from + step ||
+	    vfs_fallocate(lower, FALLOC_FL_KEEP_SIZE, from, step)) {
+		fi->reserved = FB_RESERVE_NEVER;
+		return false;
+	}
+	fi->reserved = from + step;
+	return true;
+}
+
+/**
+ * fb_reserve_trim() - give back what was not used
+ * @fi: the inode; wb_lock is held
+ *
+ * Does nothing as long as PMem has something that is not below.
+ */
+void fb_reserve_trim(struct fb_inode *fi)
+{
+	loff_t size;
+
+	if (READ_ONCE(fi->reserved) <= 0)
+		return;
+	down_write(&fi->io_sem);
+	size = i_size_read(&fi->vfs_inode);
+	/* A file system gives up what is beyond the end when it is told the size once more. */
+	if (fi->reserved > size && size == i_size_read(fi->lower))
+		fb_set_lower_size(FB_SB(fi->vfs_inode.i_sb), fi->wb_file, size);
+	if (size == i_size_read(fi->lower))
+		fi->reserved = FB_RESERVE_UNASKED;
+	up_write(&fi->io_sem);
+}
