@@ -118,20 +118,13 @@ int fb_lower_setattr(struct mnt_idmap *idmap, struct dentry *dentry, struct iatt
 	/* The lower file was opened without O_TRUNC. */
 	lower_attr.ia_valid &= ~ATTR_OPEN;
 
-	err = mnt_want_write(lower.mnt);
+	err = fb_begin_below(idmap, FB_SB(dentry->d_sb), &old);
 	if (err)
 		return err;
-	old = fb_override_creds(idmap, FB_SB(dentry->d_sb));
-	if (IS_ERR(old)) {
-		err = PTR_ERR(old);
-		goto drop_write;
-	}
 	inode_lock(d_inode(lower.dentry));
 	err = notify_change(mnt_idmap(lower.mnt), lower.dentry, &lower_attr, NULL);
 	inode_unlock(d_inode(lower.dentry));
-	fb_revert_creds(old);
-drop_write:
-	mnt_drop_write(lower.mnt);
+	fb_end_below(FB_SB(dentry->d_sb), old);
 	return err;
 }
 
@@ -221,22 +214,15 @@ int fb_set_acl(struct mnt_idmap *idmap, struct dentry *dentry, struct posix_acl 
 	err = type == ACL_TYPE_ACCESS ? fb_acl_drop_sgid(idmap, dentry) : 0;
 	if (err)
 		return err;
-	err = mnt_want_write(lower.mnt);
+	err = fb_begin_below(idmap, FB_SB(dentry->d_sb), &old);
 	if (err)
 		return err;
-	old = fb_override_creds(idmap, FB_SB(dentry->d_sb));
-	if (IS_ERR(old)) {
-		err = PTR_ERR(old);
-		goto drop_write;
-	}
 	if (acl)
 		err = vfs_set_acl(mnt_idmap(lower.mnt), lower.dentry, name, acl);
 	else
 		err = vfs_remove_acl(mnt_idmap(lower.mnt), lower.dentry, name);
-	fb_revert_creds(old);
+	fb_end_below(FB_SB(dentry->d_sb), old);
 	fb_attr_changed(d_inode(dentry));
-drop_write:
-	mnt_drop_write(lower.mnt);
 	return err;
 }
 
@@ -266,17 +252,11 @@ int fb_fileattr_set(struct mnt_idmap *idmap, struct dentry *dentry, struct filea
 	const struct cred *old;
 	int err;
 
-	err = mnt_want_write(lower.mnt);
+	err = fb_begin_below(idmap, FB_SB(dentry->d_sb), &old);
 	if (err)
 		return err;
-	old = fb_override_creds(idmap, FB_SB(dentry->d_sb));
-	if (IS_ERR(old)) {
-		err = PTR_ERR(old);
-	} else {
-		err = vfs_fileattr_set(mnt_idmap(lower.mnt), lower.dentry, fa);
-		fb_revert_creds(old);
-	}
-	mnt_drop_write(lower.mnt);
+	err = vfs_fileattr_set(mnt_idmap(lower.mnt), lower.dentry, fa);
+	fb_end_below(FB_SB(dentry->d_sb), old);
 	if (!err)
 		fb_attr_changed(d_inode(dentry));
 	return err;

@@ -85,7 +85,7 @@ static int fb_open(struct inode *inode, struct file *file)
 
 static int fb_release(struct inode *inode, struct file *file)
 {
-	fput(fb_lower_file(file));
+	__fput_sync(fb_lower_file(file));	/* we are inside an fput() already */
 	return 0;
 }
 

@@ -14,6 +14,7 @@
  *	cache.c				the PMem device: claim, map, free pages
  *	inode.c				upper inode <-> lower inode, file records
  *	namei.c attr.c xattr.c dir.c export.c	passed on, and nothing else
+ *	below.c				write access and credentials for that
  *	file.c				open, read, write: splits DAX / lower ranges
  *	direct.c			direct I/O of lower pages
  *	overwrite.c reserve.c		pages that go to PMem at once; room for them
@@ -221,9 +222,11 @@ static inline struct file *fb_lower_file(const struct file *file)
 extern const struct inode_operations fb_dir_inode_operations;
 extern const struct inode_operations fb_symlink_inode_operations;
 extern const struct dentry_operations fb_dentry_operations;
-const struct cred *fb_override_creds(struct mnt_idmap *idmap, struct fb_sb *fsb);
-void fb_revert_creds(const struct cred *old);
 void fb_set_lower(struct dentry *dentry, struct dentry *lower);
+
+/* below.c */
+int fb_begin_below(struct mnt_idmap *idmap, struct fb_sb *fsb, const struct cred **old);
+void fb_end_below(struct fb_sb *fsb, const struct cred *old);
 
 /* attr.c, xattr.c, dir.c, export.c */
 extern const struct inode_operations fb_file_inode_operations;

@@ -129,7 +129,7 @@ struct inode *fb_iget(struct super_block *sb, struct inode *lower)
 
 	if (!igrab(lower))
 		return ERR_PTR(-ESTALE);
-	inode = iget5_locked(sb, (unsigned long)lower, fb_inode_test, fb_inode_set, lower);
+	inode = iget5_locked_rcu(sb, (unsigned long)lower, fb_inode_test, fb_inode_set, lower);
 	if (!inode || !(inode->i_state & I_NEW)) {
 		iput(lower);
 		return inode ?: ERR_PTR(-ENOMEM);

@@ -10,8 +10,7 @@
  * tree that somebody changed underneath gives -ESTALE and no harm.
  *
  * The VFS checks permissions here, with the idmapping of the mount. Below it
- * checks once more, with the caller's credentials where the ids are the same,
- * and else with those of fb_override_creds().
+ * checks once more, with the credentials of fb_begin_below().
  */
 #include <linux/cred.h>
 #include <linux/file.h>
@@ -22,60 +21,6 @@
 /* Lower dentries that do not go by their names alone, or that lead elsewhere. */
 #define FB_WEIRD_DENTRY	(DCACHE_OP_HASH | DCACHE_OP_COMPARE | DCACHE_NEED_AUTOMOUNT | \
 			 DCACHE_MANAGE_TRANSIT)
-
-/**
- * fb_override_creds() - take on credentials that fit the ids below
- * @idmap: of the upper mount; NULL if the operation isn't told
- * @fsb: our super block
- *
- * On an idmapped mount the caller's own ids mean nothing below. Instead, the
- * mounter's credentials are used with the caller's mapped ids, so that files get
- * the right owner, and without CAP_SYS_RESOURCE unless the caller has it, so
- * that quotas and reserved blocks hold.
- *
- * Return: what fb_revert_creds() wants: the caller's credentials, or NULL if
- * they stay; or ERR_PTR(-ENOMEM).
- */
-const struct cred *fb_override_creds(struct mnt_idmap *idmap, struct fb_sb *fsb)
-{
-	struct user_namespace *fs_userns = fsb->sb->s_user_ns;
-	struct mnt_idmap *map = idmap ?: &nop_mnt_idmap;
-	const struct cred *old;
-	struct cred *new;
-	bool resource;
-	kuid_t uid;
-	kgid_t gid;
-
-	if (idmap == &nop_mnt_idmap)
-		return NULL;
-	uid = mapped_fsuid(map, fs_userns);
-	gid = mapped_fsgid(map, fs_userns);
-	resource = ns_capable_noaudit(&init_user_ns, CAP_SYS_RESOURCE);
-
-	old = override_creds(fsb->cred);
-	new = prepare_creds();	/* a copy of the mounter's */
-	if (!new) {
-		revert_creds(old);
-		return ERR_PTR(-ENOMEM);
-	}
-	new->fsuid = uid;
-	new->fsgid = gid;
-	if (!resource)
-		cap_lower(new->cap_effective, CAP_SYS_RESOURCE);
-	put_cred(override_creds(new));	/* fsb->cred's reference from above */
-	put_cred(new);
-	return old;
-}
-
-/**
- * fb_revert_creds() - the caller's own credentials again
- * @old: from fb_override_creds(); NULL does nothing
- */
-void fb_revert_creds(const struct cred *old)
-{
-	if (old)
-		revert_creds(old);
-}
 
 /**
  * fb_set_lower() - give a dentry its lower dentry if it has none
@@ -130,20 +75,14 @@ static int fb_begin(struct mnt_idmap *idmap, struct dentry *dentry, const struct
 	struct inode *lower_dir = fb_lower_dir(dentry);
 	int err;
 
-	err = mnt_want_write(fsb->lower.mnt);
+	err = fb_begin_below(idmap, fsb, old);
 	if (err)
 		return err;
-	*old = fb_override_creds(idmap, fsb);
-	if (IS_ERR(*old)) {
-		mnt_drop_write(fsb->lower.mnt);
-		return PTR_ERR(*old);
-	}
 	inode_lock_nested(lower_dir, I_MUTEX_PARENT);
 	err = fb_find(dentry);
 	if (err) {
 		inode_unlock(lower_dir);
-		fb_revert_creds(*old);
-		mnt_drop_write(fsb->lower.mnt);
+		fb_end_below(fsb, *old);
 	}
 	return err;
 }
@@ -151,8 +90,7 @@ static int fb_begin(struct mnt_idmap *idmap, struct dentry *dentry, const struct
 static void fb_end(struct dentry *dentry, const struct cred *old)
 {
 	inode_unlock(fb_lower_dir(dentry));
-	fb_revert_creds(old);
-	mnt_drop_write(FB_SB(dentry->d_sb)->lower.mnt);
+	fb_end_below(FB_SB(dentry->d_sb), old);
 	fb_copy_attr(d_inode(dentry->d_parent));
 }
 
@@ -195,6 +133,8 @@ static int fb_instantiate(struct dentry *dentry)
 		d_drop(dentry);
 		return PTR_ERR(inode);
 	}
+	if (S_ISREG(inode->i_mode))
+		inode_has_no_xattr(inode);	/* none that a write would have to remove */
 	d_instantiate(dentry, inode);
 	fb_name_changed(inode);
 	return 0;
@@ -345,14 +285,9 @@ static int fb_rename_below(struct mnt_idmap *idmap, struct dentry *old_dentry,
 	struct dentry *trap;
 	int err;
 
-	err = mnt_want_write(fsb->lower.mnt);
+	err = fb_begin_below(idmap, fsb, &old);
 	if (err)
 		return err;
-	old = fb_override_creds(idmap, fsb);
-	if (IS_ERR(old)) {
-		err = PTR_ERR(old);
-		goto drop_write;
-	}
 	trap = lock_rename(new_dir, old_dir);
 	if (IS_ERR(trap)) {
 		err = PTR_ERR(trap);
@@ -360,9 +295,7 @@ static int fb_rename_below(struct mnt_idmap *idmap, struct dentry *old_dentry,
 		err = fb_rename_locked(old_dentry, new_dentry, flags, trap);
 		unlock_rename(new_dir, old_dir);
 	}
-	fb_revert_creds(old);
-drop_write:
-	mnt_drop_write(fsb->lower.mnt);
+	fb_end_below(fsb, old);
 	return err;
 }
 
@@ -399,22 +332,15 @@ static int fb_tmpfile(struct mnt_idmap *idmap, struct inode *dir, struct file *f
 	struct inode *inode;
 	int err;
 
-	err = mnt_want_write(parent.mnt);
+	err = fb_begin_below(idmap, fsb, &old);
 	if (err)
 		return err;
-	old = fb_override_creds(idmap, fsb);
-	if (IS_ERR(old)) {
-		err = PTR_ERR(old);
-		goto drop_write;
-	}
 	/* This only makes the inode: ->open() opens it like any other file. */
 	lower = kernel_tmpfile_open(mnt_idmap(parent.mnt), &parent, mode,
 				    O_RDWR | O_LARGEFILE | (file->f_flags & O_EXCL), fsb->cred);
-	fb_revert_creds(old);
-	if (IS_ERR(lower)) {
-		err = PTR_ERR(lower);
-		goto drop_write;
-	}
+	fb_end_below(fsb, old);
+	if (IS_ERR(lower))
+		return PTR_ERR(lower);
 	inode = fb_iget(dir->i_sb, file_inode(lower));
 	if (IS_ERR(inode)) {
 		err = PTR_ERR(inode);
@@ -427,8 +353,6 @@ static int fb_tmpfile(struct mnt_idmap *idmap, struct inode *dir, struct file *f
 	err = finish_open_simple(file, 0);
 put_lower:
 	fput(lower);
-drop_write:
-	mnt_drop_write(parent.mnt);
 	return err;
 }
 

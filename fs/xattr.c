@@ -40,21 +40,14 @@ static int fb_xattr_set(const struct xattr_handler *handler, struct mnt_idmap *i
 	const struct cred *old;
 	int err;
 
-	err = mnt_want_write(lower.mnt);
+	err = fb_begin_below(NULL, FB_SB(dentry->d_sb), &old);
 	if (err)
 		return err;
-	old = fb_override_creds(NULL, FB_SB(dentry->d_sb));
-	if (IS_ERR(old)) {
-		err = PTR_ERR(old);
-	} else {
-		if (value)
-			err = vfs_setxattr(mnt_idmap(lower.mnt), lower.dentry, name, value, size,
-					   flags);
-		else
-			err = vfs_removexattr(mnt_idmap(lower.mnt), lower.dentry, name);
-		fb_revert_creds(old);
-	}
-	mnt_drop_write(lower.mnt);
+	if (value)
+		err = vfs_setxattr(mnt_idmap(lower.mnt), lower.dentry, name, value, size, flags);
+	else
+		err = vfs_removexattr(mnt_idmap(lower.mnt), lower.dentry, name);
+	fb_end_below(FB_SB(dentry->d_sb), old);
 	if (!err)
 		fb_attr_changed(inode);
 	return err;
