@@ -403,17 +403,19 @@ static ssize_t fb_write_some(struct fb_inode *fi, struct kiocb *iocb, struct iov
 
 static ssize_t fb_write_split(struct fb_inode *fi, struct kiocb *iocb, struct iov_iter *from)
 {
+	bool stopped = false;	/* by a fault: fb_overwrite() unmaps its target, which may be the source */
 	ssize_t done = 0, ret;
 	size_t window;
 
 	while (iov_iter_count(from)) {
-		ret = fb_overwrite_wanted(fi, iocb, from) ? fb_overwrite(fi, iocb, from) : 0;
+		ret = !stopped && fb_overwrite_wanted(fi, iocb, from) ? fb_overwrite(fi, iocb, from) : 0;
 		if (ret) {
 			fb_update_time(iocb->ki_filp);
 			done += ret;
 			continue;	/* no fault stopped it */
 		}
 		ret = fb_write_some(fi, iocb, from);
+		stopped = ret == -EFAULT;
 		if (ret == -EIOCBQUEUED)
 			return ret;
 		if (ret > 0)

@@ -6,6 +6,7 @@ import fcntl
 import mmap
 import os
 import subprocess
+import sys
 import threading
 
 import pytest
@@ -98,6 +99,23 @@ def test_bad_memory(folder):
             assert ctypes.get_errno() == 14
         os.close(fd)
     assert (folder / "f").read_bytes() == data
+
+
+def test_write_of_a_page_from_its_own_mapping(folder):
+    """Once, taking the target out of its mappings took the source away, again and again."""
+    path = folder / "f"
+    fd = os.open(path, os.O_RDWR | os.O_CREAT)
+    os.pwrite(fd, b"p" * 16 * PAGE, 0)
+    os.fsync(fd)
+    os.pwrite(fd, b"q" * PAGE, 0)
+    os.fdatasync(fd)        # a sync that was paid in PMem: whole pages are taken at once from now on
+    code = (f"import ctypes, os, sys; sys.path.insert(0, {os.path.dirname(__file__)!r})\nfrom libc import *\n"
+            f"fd = os.open({str(path)!r}, os.O_RDWR)\nm = Mapping(fd, 16 * 4096)\n"
+            "for target in 5, 6:\n m.read(5 * 4096, 1)\n"
+            " assert os.pwritev(fd, [(ctypes.c_char * 4096).from_address(m.address + 5 * 4096)], target * 4096) == 4096")
+    assert subprocess.run([sys.executable, "-c", code], timeout=30, check=False).returncode == 0
+    assert path.read_bytes() == b"q" * PAGE + b"p" * 15 * PAGE
+    os.close(fd)
 
 
 def test_append(folder):
