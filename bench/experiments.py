@@ -47,7 +47,7 @@ READS_AND_WRITES = ("seqwrite", "seqread-cold", "seqread-cached", "randread-cach
 
 EXPERIMENTS = {
     "demo": Experiment("Redis and fio, every write made durable; what `make demo` runs", SYNC,
-                       ("ext4", "dm-writecache", "forebay", "tmpfs"), SYNC_TARGETS, seconds=1.5, budget=150, least_rounds=1),
+                       ("ext4", "dm-writecache", "forebay", "tmpfs"), SYNC_TARGETS, seconds=1.5, budget=205, least_rounds=1),
     "sync": Experiment("the demo's workloads on more systems", SYNC,
                        ("ext4", "xfs", "ext4-pmem-journal", "dm-writecache", "forebay", "ext4-dax", "tmpfs"),
                        SYNC_TARGETS),
@@ -58,7 +58,7 @@ EXPERIMENTS = {
                                  ("ext4", "dm-writecache", "forebay", "ext4-dax", "tmpfs"),
                                  (Target("randwrite-128k", "ext4", 4),), rounds=5),
     "no-tax": Experiment("work that never syncs: nothing to gain, nothing to lose", (*READS_AND_WRITES, "untar"),
-                         ("ext4", "forebay"),
+                         ("ext4", "forebay", "overlayfs"),
                          (*(Target(workload, "ext4", 0.95) for workload in READS_AND_WRITES),
                           Target("untar", "ext4", 0.9)), rounds=7),
 }

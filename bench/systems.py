@@ -87,6 +87,19 @@ def forebay_as_it_is():
 
 
 @contextmanager
+def overlayfs():
+    """overlayfs over ext4 on the SSD: what it costs in the kernel's own stacked file system to be stacked"""
+    run(*MKFS_EXT4, SSD)
+    run("modprobe", "overlay")
+    with mounted("ext4", SSD, LOWER):
+        below, upper, work = (f"{LOWER}/{name}" for name in ("below", "upper", "work"))
+        for folder in (below, upper, work):
+            os.mkdir(folder)
+        with mounted("overlay", "overlay", PLACE, f"lowerdir={below},upperdir={upper},workdir={work}"):
+            yield PLACE
+
+
+@contextmanager
 def tmpfs():
     """tmpfs, the limit: no storage at all"""
     with mounted("tmpfs", "tmpfs", PLACE, "size=75%"):
@@ -107,6 +120,7 @@ SYSTEMS = {
     "ext4-pmem-journal": ext4_pmem_journal,
     "dm-writecache": dm_writecache,
     "forebay": forebay,
+    "overlayfs": overlayfs,
     "ext4-dax": ext4_dax,
     "tmpfs": tmpfs,
 }
