@@ -13,8 +13,11 @@ Size. The synced size, that after any later change, or, while the file grows, wh
 file system moves the end of file up as it writes pages back) or the end of a hole (ext4 moves it up to there).
 
 Names. Name operations are durable in the order they were made: what is found is the state after some of the first of
-them. That is what a journal gives (ext4, xfs) and what Forebay must not take away. `ordered=False` is for btrfs, whose
-log makes single files durable: then each name is looked at alone.
+them. That is what a journal gives (ext4, xfs) and what Forebay must not take away.
+
+`ordered=False` is for btrfs, whose log makes single files durable: then each name is looked at alone. Two things it does
+not keep (6.12, seen without Forebay too): a file that had several names may get one back that was removed before the
+fsync; and a name that was given to another file since it was synced may be lost, if the new file is not synced.
 
 Which call vouches for what:
     fsync, syncfs                   contents, size, the file's names
@@ -145,6 +148,7 @@ class Names:
         self.created = {}               # file: index in history
         self.changed = {}               # file: index of its last change of name
         self.durable_of = {}            # unordered: name -> index in history
+        self.left = {}                  # unordered: (name, file) -> index in history since which it is not so, durably
 
     def change(self, ids, created=None):
         self.history.append(dict(self.now))
@@ -159,14 +163,15 @@ class Names:
         if self.ordered:
             self.durable = max(self.durable, at)
             return
-        for name in self._names_ever_of(id_, at):
+        states = [{name for name, file in state.items() if file == id_} for state in self.history[self.durable:at + 1]]
+        for name in states[-1] if states else ():
             self.durable_of[name] = max(self.durable_of.get(name, 0), at)
+        if all(len(names) <= 1 for names in states):
+            for name in set().union(*states):
+                self.left[name, id_] = max(self.left.get((name, id_), 0), at)
 
     def sync(self):
         self.durable = len(self.history) - 1
-
-    def _names_ever_of(self, id_, until):
-        return {name for state in self.history[self.durable:until + 1] for name, file in state.items() if file == id_}
 
     def possible_ids(self):
         return {file for state in self.history[self.durable:] for file in state.values()}
@@ -178,7 +183,10 @@ class Names:
             return
         for name in found.keys() | self.now.keys() | self.history[self.durable].keys():
             since = max(self.durable, self.durable_of.get(name, 0))
-            allowed = {state.get(name) for state in self.history[since:]}
+            files = [state.get(name) for state in self.history[since:]]
+            allowed = {file for at, file in enumerate(files, since) if at >= self.left.get((name, file), 0)}
+            if len(set(files)) > 1:
+                allowed.add(None)
             if found.get(name) not in allowed:
                 yield f"n{name} is file {found.get(name)}, may be {_short(sorted(allowed, key=str))}"
 

@@ -191,6 +191,31 @@ class TestNames:
         writer.apply(Op(Code.FSYNC, 2))
         assert not self.found(writer, {2: 10, 1: 11})
         assert self.found(writer, {0: 10})
+        assert self.found(writer, {0: 10, 2: 10})
+
+    def test_unordered_a_name_left_says_nothing_of_who_has_it_next(self):
+        writer = Writer({0: 10, 1: 11}, {10: b"zero", 11: b"one"}, NOISE_BYTES, ordered=False)
+        writer.apply(Op(Code.RENAME, 0, 2))
+        writer.apply(Op(Code.RENAME, 1, 0))
+        writer.apply(Op(Code.RENAME, 2, 3))
+        writer.apply(Op(Code.FSYNC, 3))
+        assert not self.found(writer, {3: 10, 1: 11})
+        assert not self.found(writer, {3: 10, 0: 11})
+        assert self.found(writer, {3: 10, 0: 10, 1: 11})
+        assert self.found(writer, {1: 11})
+
+    def test_unordered_what_btrfs_does_not_keep(self):
+        writer = Writer({0: 10, 1: 11, 2: 12}, {10: b"zero", 11: b"one", 12: b""}, NOISE_BYTES, ordered=False)
+        assert self.found(writer, {0: 10, 1: 11})
+        writer.apply(Op(Code.RENAME, 0, 1))
+        assert not self.found(writer, {2: 12})
+        writer.apply(Op(Code.LINK, 2, 3))
+        writer.apply(Op(Code.UNLINK, 2))
+        writer.apply(Op(Code.FSYNC, 3))
+        assert not self.found(writer, {0: 10, 1: 11, 2: 12, 3: 12})
+        assert self.found(writer, {0: 10, 1: 11, 2: 12})
+        writer.apply(Op(Code.FSYNC, 1))
+        assert self.found(writer, {0: 10, 3: 12})
 
 
 class Device:

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What vm/run promises, tried out: /usr/bin/python3 -m pytest vm/tests. Each test boots a machine or two."""
+"""What vm/run promises, tried out: /usr/bin/python3 -m pytest vm/tests. Each test boots a machine or two.
+
+The host may be busy: nothing here must happen within seconds, only before PATIENCE, and what a test waits for in the
+guest it asks for again and again.
+"""
 
 import hashlib
 import os
@@ -18,8 +22,11 @@ from vm.machine import Machine                  # noqa: E402
 from vm.settings import Settings, parse_size    # noqa: E402
 
 
+PATIENCE = 300      # seconds; a machine that takes longer hangs
+
+
 def run(*arguments, **options):
-    return subprocess.run([CHECKOUT / "vm/run", "--timeout", "120", *arguments], stdout=subprocess.PIPE,
+    return subprocess.run([CHECKOUT / "vm/run", "--timeout", str(PATIENCE), *arguments], stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, **options)
 
 
@@ -35,12 +42,14 @@ def test_output_is_the_commands_alone_byte_for_byte():
 
 
 def test_output_streams():
+    heard = CHECKOUT / "build/vm/heard"
+    command = f"rm -f {heard}; echo 1; until [ -e {heard} ]; do sleep 0.1; done; echo 2"
     arrived = []
-    with Machine(Settings(timeout=60), ["for i in 1 2 3; do echo $i; sleep 1; done"]) as machine:
+    with Machine(Settings(timeout=PATIENCE), [command]) as machine:
         for line in machine.lines():
-            arrived.append((line, time.monotonic()))
-    assert [line for line, _ in arrived] == ["1", "2", "3"]
-    assert arrived[2][1] - arrived[0][1] > 1.5
+            arrived.append(line)
+            heard.touch()
+    assert arrived == ["1", "2"] and machine.wait().status == 0
 
 
 def test_what_is_left_running_ends_and_what_is_left_mounted_is_told():
@@ -50,10 +59,10 @@ def test_what_is_left_running_ends_and_what_is_left_mounted_is_told():
 
 
 def test_command_without_reader_ends():
-    process = subprocess.Popen([CHECKOUT / "vm/run", "--timeout", "60", "--", "yes"], stdout=subprocess.PIPE)
+    process = subprocess.Popen([CHECKOUT / "vm/run", "--timeout", str(PATIENCE), "--", "yes"], stdout=subprocess.PIPE)
     process.stdout.read(10)
     process.stdout.close()
-    assert process.wait(timeout=30) != 124
+    assert process.wait() != 124
 
 
 def test_the_checkout_is_writable_and_the_hosts_root_is_not():
@@ -84,9 +93,9 @@ def test_what_the_kernel_reports_outweighs_the_commands_status(said, status):
 
 def test_panic_ends_the_run():
     begin = time.monotonic()
-    done = run("--", "echo c >/proc/sysrq-trigger; sleep 100")
+    done = run("--", "echo c >/proc/sysrq-trigger; sleep 1000")
     assert done.returncode == 99 and b"sysrq triggered crash" in done.stderr
-    assert time.monotonic() - begin < 30
+    assert time.monotonic() - begin < PATIENCE
 
 
 def test_expected_report_leaves_the_status():
@@ -98,7 +107,7 @@ def test_timeout():
 
 
 def test_machine_that_reboots_under_the_command():
-    assert run("--", "echo b >/proc/sysrq-trigger; sleep 100").returncode == 98
+    assert run("--", "echo b >/proc/sysrq-trigger; sleep 1000").returncode == 98
 
 
 MOUNT = "mkdir -p /run/p /run/n; mount -o dax /dev/pmem0 /run/p; mount /dev/nvme0n1 /run/n; "
@@ -106,7 +115,7 @@ MOUNT = "mkdir -p /run/p /run/n; mount -o dax /dev/pmem0 /run/p; mount /dev/nvme
 
 @pytest.mark.parametrize("persistence", ["mem-ctrl", "cpu"])
 def test_devices_survive_a_cut(tmp_path, persistence):
-    settings = Settings(keep=tmp_path, timeout=120, persistence=persistence)
+    settings = Settings(keep=tmp_path, timeout=PATIENCE, persistence=persistence)
     loop = "i=0; while :; do i=$((i+1)); for d in p n; do echo $i >/run/$d/a; sync /run/$d/a; done; echo $i; done"
     with Machine(settings, ["mkfs.ext4 -q -b 4096 /dev/pmem0; mkfs.ext4 -q /dev/nvme0n1; " + MOUNT + loop]) as machine:
         for line in machine.lines():
@@ -125,7 +134,8 @@ def test_devices_survive_a_cut(tmp_path, persistence):
 
 def test_devices_as_asked():
     done = run("--pmem", "256M", "--raw-pmem", "--nvme-count", "2", "--nvme", "64M", "--virtio-pmem", "128M", "--smp", "1",
-               "--", "modprobe virtio_pmem; sleep 1; cat /sys/bus/nd/devices/namespace0.0/mode; nproc; lsblk -bno NAME,SIZE")
+               "--", "modprobe virtio_pmem; until [ -b /dev/pmem1 ]; do sleep 0.1; done; "
+               "cat /sys/bus/nd/devices/namespace0.0/mode; nproc; lsblk -bno NAME,SIZE")
     lines = done.stdout.decode().split("\n")
     assert lines[:2] == ["raw", "1"]
     sizes = dict(line.split() for line in lines[2:] if line)
@@ -140,7 +150,7 @@ def test_what_programs_need():
     done = run("--", """set -e
         dmsetup create pair --table '0 2048 linear /dev/nvme0n1 0'; [ -b /dev/mapper/pair ]; dmsetup remove pair
         unshare -Ur true
-        ping=$(redis-server --daemonize yes >/dev/null; sleep 1; redis-cli ping); [ "$ping" = PONG ]
+        redis-server --daemonize yes >/dev/null; until [ "$(redis-cli ping)" = PONG ]; do sleep 0.1; done
         mkfs.xfs -q /dev/nvme0n1; mount /dev/nvme0n1 /mnt; umount /mnt""")
     assert done.returncode == 0, done.stderr.decode()
 
@@ -149,7 +159,7 @@ def test_signal_ends_everything():
     process = subprocess.Popen([CHECKOUT / "vm/run", "--", "echo up; sleep 1000"], stdout=subprocess.PIPE)
     process.stdout.readline()
     process.terminate()
-    assert process.wait(timeout=10) == 143
+    assert process.wait(timeout=PATIENCE) == 143
 
 
 def test_sizes():
