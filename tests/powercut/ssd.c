@@ -374,18 +374,19 @@ static void transmit(int fd)
 	free(buffer);
 }
 
+/* The socket has its name only when it can be connected to. */
 static int listen_at(const char *path)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-	if (strlen(path) >= sizeof(address.sun_path)) {
+	if (snprintf(address.sun_path, sizeof(address.sun_path), "%s~", path) >= (int)sizeof(address.sun_path)) {
 		errno = ENAMETOOLONG;
 		die(path);
 	}
-	strcpy(address.sun_path, path);
-	unlink(path);
-	if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof(address)) || listen(fd, 1))
+	unlink(address.sun_path);
+	if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof(address)) || listen(fd, 1) ||
+	    rename(address.sun_path, path))
 		die(path);
 	return fd;
 }

@@ -30,7 +30,7 @@ int main(void) {{ long x = 0; {calls} printf("%ld\\n", shared(x)); return 0; }}
 
 
 def run(place):
-    count, folder = place.size(10, 4), place.folder
+    count, folder = place.size(6, 3), place.folder
     write(folder / "Makefile", MAKEFILE)
     write(folder / "parts.h", "".join(f"long part{n}(long x);\n" for n in range(count)))
     for n in range(count):

@@ -14,13 +14,13 @@ WHO = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@b", "GIT_COMMITTER_NAME": 
 
 def run(place):
     origin, clone = place.folder / "origin.git", place.folder / "clone"
-    call("git", "clone", "-q", "--bare", "--depth=30", f"file://{CHECKOUT}", origin, env=WHO)
+    call("git", "clone", "-q", "--bare", "--depth=8", f"file://{CHECKOUT}", origin, env=WHO)
     call("git", "clone", "-q", origin, clone, env=WHO)
 
     def git(*words):
         return call("git", *words, cwd=clone, env=WHO)
 
-    commits = place.size(4, 2)
+    commits = place.size(3, 2)
     for number in range(commits):
         (clone / "new file").write_text(f"{number}\n" * 2000)
         git("add", ".")

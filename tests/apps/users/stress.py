@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""stress-ng's file-system class and what else of it works on files, each for a second. One that fails is run on the
-lower file system itself: what fails there too says nothing about forebay."""
+"""stress-ng's file-system class and what else of it works on files, each for a second, some side by side. One that fails
+is run on the lower file system itself: what fails there too says nothing about forebay."""
 
 import re
 import subprocess
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 from place import Failure, call, expect
 
@@ -18,6 +19,7 @@ OPTIONS = {"mmap": ["--mmap-file", "--mmap-bytes", "4m"], "hdd": ["--hdd-bytes",
            "sync-file": ["--sync-file-bytes", "4m"], "sendfile": ["--sendfile-size", "1m"]}
 SMALL = {"dentry", "dir", "fallocate", "fiemap", "fpunch", "handle", "hdd", "iomix", "rename", "xattr", "mmap", "msync", "aio", "lockf",
          "link", "chmod", "copy-file"}
+SIDE_BY_SIDE = 3
 
 
 def run(place):
@@ -25,7 +27,8 @@ def run(place):
     if place.small:
         names = [name for name in names if name in SMALL]
     failed, there_too, skipped, slow = {}, [], [], []
-    for name in names:
+
+    def one(name):
         begin = time.monotonic()
         try:
             said = stress(place.folder, name)
@@ -36,8 +39,11 @@ def run(place):
                 there_too.append(name)
             else:
                 failed[name] = str(failure)
-        if time.monotonic() - begin > 10:
+        if time.monotonic() - begin > 15:
             slow.append(f"{name} {time.monotonic() - begin:.0f} s")
+
+    with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+        list(pool.map(one, names))
     place.note(f"{len(names)} stressors")
     for what, found in (("fail on the lower file system too", there_too), ("have nothing to do here", skipped), ("slow", slow)):
         if found:
