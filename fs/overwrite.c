@@ -110,7 +110,9 @@ ssize_t fb_overwrite(struct fb_inode *fi, struct kiocb *iocb, struct iov_iter *f
 
 	down_write(&fi->io_sem);
 	inode_dio_wait(fi->lower);
-	if (fi->file != FB_NO_FILE && fb_has_room(fi, lower, pos) && fb_lower_is_quiet(fi, pos >> PAGE_SHIFT))
+	/* A fault or a sync may have moved the page since it was looked for. */
+	if (fi->file != FB_NO_FILE && !fb_page_find(fi, pos >> PAGE_SHIFT) && fb_has_room(fi, lower, pos) &&
+	    fb_lower_is_quiet(fi, pos >> PAGE_SHIFT))
 		len = fb_take_page(fi, iocb, from, &in);
 	if (len) {
 		fb_pages_publish(fi, &in, 1);
