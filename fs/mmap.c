@@ -21,6 +21,11 @@
  * only where there is no page table yet, so before a large folio is returned
  * a DAX page near it is mapped, which puts one there.
  *
+ * Faults wait for io_sem killably. Whoever reads a lower file directly, past forebay, into
+ * memory that forebay has mapped may hold the lower inode's lock (xfs, direct I/O) while
+ * he waits here for somebody who wants that lock: nobody can order these two, but he
+ * can be ended. docs/semantics.md tells users; lockdep is right about it.
+ *
  * MAP_SYNC: a store is durable once it is flushed, without a system call. The fault
  * handler never maps a lower folio there: it moves the page to PMem first, and what
  * is needed to find it again is durable when it is mapped. Space below is
@@ -122,7 +127,8 @@ static int fb_fault_move(struct fb_inode *fi, pgoff_t index)
 	struct fb_incoming in;
 	int err;
 
-	down_write(&fi->io_sem);
+	if (down_write_killable(&fi->io_sem))
+		return -EINTR;
 	inode_dio_wait(fi->lower);
 	err = fb_page_find(fi, index) ? -EEXIST : fb_record_get(fi);
 	if (!err)
@@ -139,7 +145,8 @@ static vm_fault_t fb_fault_sync(struct fb_inode *fi, struct vm_fault *vmf, unsig
 	vm_fault_t ret;
 	int err;
 
-	down_read(&fi->io_sem);
+	if (down_read_killable(&fi->io_sem))
+		return VM_FAULT_SIGBUS;
 	ret = fb_prepare_folio(vmf);
 	up_read(&fi->io_sem);
 	if (ret)
@@ -188,7 +195,8 @@ static vm_fault_t fb_try_fault(struct fb_inode *fi, struct vm_fault *vmf)
 	struct fb_page *page;
 	vm_fault_t ret = 0;
 
-	down_read(&fi->io_sem);
+	if (down_read_killable(&fi->io_sem))
+		return VM_FAULT_SIGBUS;
 	page = fb_page_find(fi, vmf->pgoff);
 	if (vmf->pgoff >= DIV_ROUND_UP_ULL(i_size_read(&fi->vfs_inode), PAGE_SIZE))
 		ret = VM_FAULT_SIGBUS;
@@ -238,13 +246,17 @@ static vm_fault_t fb_page_mkwrite(struct vm_fault *vmf)
 	vm_fault_t ret = VM_FAULT_NOPAGE;
 
 	sb_start_pagefault(fi->vfs_inode.i_sb);
-	down_read(&fi->io_sem);
+	if (down_read_killable(&fi->io_sem)) {
+		ret = VM_FAULT_SIGBUS;
+		goto out;
+	}
 	if (!fb_page_find(fi, vmf->pgoff)) {
 		ret = fb_lower_vm_ops(vmf->vma)->page_mkwrite(vmf);
 		if (!(ret & (VM_FAULT_ERROR | VM_FAULT_NOPAGE)))
 			fb_track(fi, pos, pos + PAGE_SIZE);
 	}
 	up_read(&fi->io_sem);
+out:
 	sb_end_pagefault(fi->vfs_inode.i_sb);
 	return ret;
 }
@@ -266,7 +278,10 @@ static vm_fault_t fb_pfn_mkwrite(struct vm_fault *vmf)
 			return vmf_error(err);
 	}
 	sb_start_pagefault(sb);
-	down_read(&fi->io_sem);
+	if (down_read_killable(&fi->io_sem)) {
+		sb_end_pagefault(sb);
+		return VM_FAULT_SIGBUS;
+	}
 	page = fb_page_find(fi, vmf->pgoff);
 	if (page) {
 		sb_start_pagefault(lower_sb);
