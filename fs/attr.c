@@ -128,6 +128,20 @@ int fb_lower_setattr(struct mnt_idmap *idmap, struct dentry *dentry, struct iatt
 	return err;
 }
 
+/*
+ * Mode and owner stay, and so does the time of change, which has the resolution of a tick: as when
+ * tar gives a file that it has just made to who has it already. Then nothing need be done below.
+ */
+static bool fb_changes_nothing(struct mnt_idmap *idmap, const struct inode *inode, const struct iattr *attr)
+{
+	const unsigned int known = ATTR_MODE | ATTR_UID | ATTR_GID | ATTR_CTIME | ATTR_KILL_SUID | ATTR_KILL_SGID;
+	struct timespec64 ctime = inode_get_ctime(FB_I(inode)->lower);
+
+	return !(attr->ia_valid & ~known) && timespec64_equal(&attr->ia_ctime, &ctime) &&
+	       !((attr->ia_valid & ATTR_MODE) && attr->ia_mode != inode->i_mode) &&
+	       !i_uid_needs_update(idmap, attr, inode) && !i_gid_needs_update(idmap, attr, inode);
+}
+
 /**
  * fb_setattr() - chmod, chown, truncate, utimes
  * @idmap: of the upper mount
@@ -141,7 +155,7 @@ int fb_setattr(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr *att
 	int err;
 
 	err = setattr_prepare(idmap, dentry, attr);
-	if (err)
+	if (err || fb_changes_nothing(idmap, d_inode(dentry), attr))
 		return err;
 	if ((attr->ia_valid & ATTR_SIZE) && d_is_reg(dentry))
 		err = fb_setattr_size(idmap, dentry, attr);
