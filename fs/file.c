@@ -28,6 +28,7 @@
 #include "overwrite.h"
 #include "page_index.h"
 #include "range.h"
+#include "reserve.h"
 #include "sync.h"
 #include "tracker.h"
 
@@ -85,6 +86,12 @@ static int fb_open(struct inode *inode, struct file *file)
 
 static int fb_release(struct inode *inode, struct file *file)
 {
+	struct fb_inode *fi = FB_I(inode);
+
+	/* The VFS gives the right to write up after this. */
+	if ((file->f_mode & FMODE_WRITE) && atomic_read(&inode->i_writecount) == 1 &&
+	    inode->i_nlink && (READ_ONCE(fi->reserved) > 0 || fi->appended))
+		fb_reserve_trim(fi, fb_lower_file(file));
 	__fput_sync(fb_lower_file(file));	/* we are inside an fput() already */
 	return 0;
 }

@@ -129,7 +129,8 @@ struct fb_inode {
 	spinlock_t tracker_lock;	/* tracker */
 	struct fb_tracker tracker;
 	unsigned int overwritten;	/* pages that fb_overwrite() took since the last sync */
-	loff_t reserved;		/* the lower file has space up to here; or FB_RESERVE_*, reserve.c */
+	unsigned int appended;		/* pages, before space was set aside; reserve.c */
+	loff_t reserved;		/* the lower file has space up to here; or FB_RESERVE_* */
 
 	u32 file;			/* file record, or FB_NO_FILE */
 	u64 record_size;		/* the size in it */

@@ -50,6 +50,7 @@ struct inode *fb_alloc_inode(struct super_block *sb)
 	fi->tracker.nr_pages = 0;
 	fi->tracker.overflow = false;
 	fi->overwritten = 0;
+	fi->appended = 0;
 	fi->reserved = FB_RESERVE_UNASKED;
 	fi->file = FB_NO_FILE;
 	fi->record_size = 0;

@@ -31,24 +31,27 @@
 #include "writeback.h"
 
 /**
- * fb_set_lower_size() - set the size of a lower file to what a record says
- * @fsb: the mount
- * @wb_file: the lower file, from fb_open_below()
+ * fb_set_lower_size() - set the size of a lower file to what it is above
+ * @file: the lower file, open for writing
  * @size: in bytes
+ *
+ * The modification time stays: the user has changed nothing now.
  *
  * Return: 0 or an error of the lower file system.
  */
-int fb_set_lower_size(struct fb_sb *fsb, struct file *wb_file, loff_t size)
+int fb_set_lower_size(struct file *file, loff_t size)
 {
-	struct iattr attr = { .ia_valid = ATTR_SIZE | ATTR_FILE, .ia_size = size, .ia_file = wb_file };
-	struct inode *lower = file_inode(wb_file);
+	struct iattr attr = { .ia_valid = ATTR_SIZE | ATTR_FILE | ATTR_FORCE | ATTR_MTIME | ATTR_MTIME_SET,
+			      .ia_size = size, .ia_file = file };
+	struct inode *lower = file_inode(file);
 	int err;
 
-	file_start_write(wb_file);
+	file_start_write(file);
 	inode_lock(lower);
-	err = notify_change(file_mnt_idmap(wb_file), file_dentry(wb_file), &attr, NULL);
+	attr.ia_mtime = inode_get_mtime(lower);
+	err = notify_change(file_mnt_idmap(file), file_dentry(file), &attr, NULL);
 	inode_unlock(lower);
-	file_end_write(wb_file);
+	file_end_write(file);
 	return err;
 }
 

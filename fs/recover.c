@@ -206,7 +206,7 @@ static int fb_recover_size(struct fb_inode *fi, struct fb_found *found, struct f
 	int err = 0;
 
 	if (exact ? size != lower : size > lower)
-		err = fb_set_lower_size(fsb, wb_file, size);
+		err = fb_set_lower_size(wb_file, size);
 	if (!err && exact) {
 		err = vfs_fsync(wb_file, 1);
 		if (!err) {

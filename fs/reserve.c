@@ -7,8 +7,9 @@
  * and meets ENOSPC or EDQUOT in the lower file system's own words.
  *
  * fi->reserved is the byte up to which that was done; io_sem held exclusively
- * protects it. What is left over is given back when the file has been written
- * back as a whole. After a crash it stays with the file until that is truncated.
+ * protects it. What is left over is given back when the last writer closes the
+ * file, and not at writeback: that would change the file's ctime when nobody has
+ * done anything to it. After a crash it stays until the file is truncated.
  *
  * Space that somebody else has set aside beyond the end is his: then nothing is
  * reserved and nothing given back.
@@ -20,6 +21,8 @@
 #include "range.h"
 #include "reserve.h"
 
+/* Not for a file that is opened to add a line; pages appended since it was. */
+#define FB_RESERVE_AFTER 16
 /* As much as the file is long, so that small files don't hold much; in bytes. */
 #define FB_RESERVE_MIN	SZ_64K
 #define FB_RESERVE_MAX	SZ_1M
@@ -52,6 +55,8 @@ bool fb_reserve(struct fb_inode *fi, struct file *lower, loff_t end)
 		return false;
 	if (end <= fi->reserved)
 		return true;
+	if (fi->reserved == FB_RESERVE_UNASKED && fi->appended++ < FB_RESERVE_AFTER)
+		return false;
 	if ((fi->reserved == FB_RESERVE_UNASKED && fb_has_space_beyond(fi)) || end > from + step ||
 	    vfs_fallocate(lower, FALLOC_FL_KEEP_SIZE, from, step)) {
 		fi->reserved = FB_RESERVE_NEVER;
@@ -63,22 +68,23 @@ bool fb_reserve(struct fb_inode *fi, struct file *lower, loff_t end)
 
 /**
  * fb_reserve_trim() - give back what was not used
- * @fi: the inode; wb_lock is held
+ * @fi: the inode
+ * @lower: an open lower file of the last writer
  *
- * Does nothing as long as PMem has something that is not below.
+ * Takes io_sem: so nothing is appended meanwhile. Writeback may go on, it ends before the size.
  */
-void fb_reserve_trim(struct fb_inode *fi)
+void fb_reserve_trim(struct fb_inode *fi, struct file *lower)
 {
 	loff_t size;
+	int err = 0;
 
-	if (READ_ONCE(fi->reserved) <= 0)
-		return;
 	down_write(&fi->io_sem);
 	size = i_size_read(&fi->vfs_inode);
-	/* A file system gives up what is beyond the end when it is told the size once more. */
-	if (fi->reserved > size && size == i_size_read(fi->lower))
-		fb_set_lower_size(FB_SB(fi->vfs_inode.i_sb), fi->wb_file, size);
-	if (size == i_size_read(fi->lower))
+	if (fi->reserved > 0 && i_size_read(fi->lower) < size)
+		err = fb_set_lower_size(lower, size);
+	/* A file system gives up what is beyond the end when it is told the size that it has. */
+	if (fi->reserved > 0 && !err && !fb_set_lower_size(lower, size))
 		fi->reserved = FB_RESERVE_UNASKED;
+	fi->appended = 0;
 	up_write(&fi->io_sem);
 }

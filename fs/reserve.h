@@ -10,6 +10,6 @@
 #define FB_RESERVE_NEVER	(-1)
 
 bool fb_reserve(struct fb_inode *fi, struct file *lower, loff_t end);
-void fb_reserve_trim(struct fb_inode *fi);
+void fb_reserve_trim(struct fb_inode *fi, struct file *lower);
 
 #endif

@@ -26,7 +26,6 @@
 #include "cache.h"
 #include "page_index.h"
 #include "recover.h"
-#include "reserve.h"
 #include "trace.h"
 #include "writeback.h"
 
@@ -178,8 +177,6 @@ int fb_writeback_range(struct fb_inode *fi, pgoff_t first, pgoff_t last)
 
 	mutex_lock(&fi->wb_lock);
 	err = __fb_writeback_range(fi, first, last, false);
-	if (!err && !first && last == ULONG_MAX)
-		fb_reserve_trim(fi);
 	mutex_unlock(&fi->wb_lock);
 	return err;
 }
