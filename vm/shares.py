@@ -23,9 +23,10 @@ SHARES = {
 }
 
 
-# virtiofsd cannot share read-only, so it sees a read-only root; only the folder for its socket stays writable.
+# virtiofsd cannot share read-only, so it sees a read-only root; only the folder for its socket stays writable, and /run,
+# where it wants to leave its process id: one of its own, since the host's may be part of the root.
 READ_ONLY = ["unshare", "--mount", "--propagation", "private", "sh", "-ec",
-             'mount --bind "$0" "$0"; mount -o remount,bind,ro /; exec "$@"']
+             'mount --bind "$0" "$0"; mount -t tmpfs run /run; mount -o remount,bind,ro /; exec "$@"']
 
 
 class Shares:
