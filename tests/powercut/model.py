@@ -17,7 +17,7 @@ them. That is what a journal gives (ext4, xfs) and what Forebay must not take aw
 
 `ordered=False` is for btrfs, whose log makes single files durable: then each name is looked at alone. Two things it does
 not keep (6.12, seen without Forebay too): a file that had several names may get one back that was removed before the
-fsync; and a name that was given to another file since it was synced may be lost, if the new file is not synced.
+fsync; and a name that changed since it was synced may be lost or lead where it led before, if the change is not synced.
 
 Which call vouches for what:
     fsync, syncfs                   contents, size, the file's names
@@ -148,6 +148,7 @@ class Names:
         self.created = {}               # file: index in history
         self.changed = {}               # file: index of its last change of name
         self.durable_of = {}            # unordered: name -> index in history
+        self.exists = {}                # unordered: file -> index in history since which it is there durably, if named
         self.left = {}                  # unordered: (name, file) -> index in history since which it is not so, durably
 
     def change(self, ids, created=None):
@@ -163,6 +164,7 @@ class Names:
         if self.ordered:
             self.durable = max(self.durable, at)
             return
+        self.exists[id_] = max(self.exists.get(id_, 0), at)
         states = [{name for name, file in state.items() if file == id_} for state in self.history[self.durable:at + 1]]
         for name in states[-1] if states else ():
             self.durable_of[name] = max(self.durable_of.get(name, 0), at)
@@ -183,12 +185,18 @@ class Names:
             return
         for name in found.keys() | self.now.keys() | self.history[self.durable].keys():
             since = max(self.durable, self.durable_of.get(name, 0))
-            files = [state.get(name) for state in self.history[since:]]
-            allowed = {file for at, file in enumerate(files, since) if at >= self.left.get((name, file), 0)}
-            if len(set(files)) > 1:
+            if len({state.get(name) for state in self.history[since:]}) > 1:
+                since = self.durable
+            allowed = {state.get(name) for at, state in enumerate(self.history[since:], since)
+                       if at >= self.left.get((name, state.get(name)), 0)}
+            if len(allowed) > 1:
                 allowed.add(None)
             if found.get(name) not in allowed:
                 yield f"n{name} is file {found.get(name)}, may be {_short(sorted(allowed, key=str))}"
+        exists = {**dict.fromkeys(self.history[self.durable].values(), self.durable), **self.exists}
+        for file, since in exists.items():
+            if file not in found.values() and all(file in state.values() for state in self.history[since:]):
+                yield f"file {file} is gone with all its names"
 
     def _describe(self, found):
         def distance(state):

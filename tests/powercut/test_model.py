@@ -208,7 +208,12 @@ class TestNames:
         writer = Writer({0: 10, 1: 11, 2: 12}, {10: b"zero", 11: b"one", 12: b""}, NOISE_BYTES, ordered=False)
         assert self.found(writer, {0: 10, 1: 11})
         writer.apply(Op(Code.RENAME, 0, 1))
-        assert not self.found(writer, {2: 12})
+        assert not self.found(writer, {0: 10, 2: 12})
+        assert self.found(writer, {2: 12}), "nobody took file 10's place"
+        writer.apply(Op(Code.FSYNC, 1))
+        writer.apply(Op(Code.RENAME, 1, 0))
+        assert not self.found(writer, {0: 10, 1: 11, 2: 12})
+        writer.apply(Op(Code.RENAME, 0, 1))
         writer.apply(Op(Code.LINK, 2, 3))
         writer.apply(Op(Code.UNLINK, 2))
         writer.apply(Op(Code.FSYNC, 3))
