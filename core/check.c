@@ -64,8 +64,9 @@ static void complain_of_twins(struct check *check, u32 *records, u32 n, compare_
 	u32 i;
 
 	sort(check->ps, records, n, compare);
-	for (i = 1; i < n; i++)
-		if (!compare(check->ps, records[i - 1], records[i]))
+	for (i = 0; i < n; i++)
+		if ((i && !compare(check->ps, records[i - 1], records[i])) ||
+		    (i + 1 < n && !compare(check->ps, records[i], records[i + 1])))
 			complain(check, what, records[i], why);
 }
 

@@ -141,4 +141,7 @@ void ps_pages_free(struct ps *ps, const u32 *pages, u32 n);
 typedef void (*ps_report_fn)(void *arg, const char *what, u64 number, const char *why);
 u64 ps_check(const struct ps *ps, u32 *scratch, ps_report_fn report, void *arg);
 
+/* Repair: a damaged file record goes, with all pages that name it. Durable on return. */
+void ps_file_purge(struct ps *ps, u32 file);
+
 #endif

@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * forebay check: reads a whole store with core's own check, writes nothing, and
- * explains what it found.
+ * explains what it found. With --repair, repair.c then sets that aside.
  */
 #include <stdarg.h>
 #include <stdlib.h>
 
 #include "message.h"
+#include "repair.h"
 #include "signature.h"
 #include "store.h"
 #include "verb.h"
 
-enum { OPT_FORCE = 1, OPT_JSON };
+enum { OPT_FORCE = 1, OPT_JSON, OPT_REPAIR, OPT_YES };
 
 static const struct option options[] = {
 	{ "force", no_argument, NULL, OPT_FORCE },
 	{ "json", no_argument, NULL, OPT_JSON },
+	{ "repair", no_argument, NULL, OPT_REPAIR },
+	{ "yes", no_argument, NULL, OPT_YES },
 	OPTION_HELP,
 	{ }
 };
@@ -42,6 +45,7 @@ struct findings {
 	u64 of_kind[ARRAY_SIZE(kinds)];
 	u64 printed;
 	json_object *list;		/* NULL: print them */
+	struct damage *damage;		/* NULL, or what is to be repaired: then all are printed */
 };
 
 __printf(3, 4)
@@ -97,7 +101,9 @@ static void finding(void *arg, const char *what, u64 number, const char *why)
 
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
 		findings->of_kind[i] += !strcmp(what, kinds[i].name);
-	if (!findings->list && findings->printed++ >= MOST_LINES)
+	if (findings->damage)
+		damage_note(findings->damage, what, number);
+	else if (!findings->list && findings->printed++ >= MOST_LINES)
 		return;
 	describe(findings->ps, what, number, detail, sizeof(detail));
 	if (!findings->list) {
@@ -143,8 +149,8 @@ static void print_verdict(const struct findings *findings, u64 found,
 		if (findings->of_kind[i])
 			printf("  %s\n", kinds[i].meaning);
 	puts("  A power cut leaves nothing of this kind: suspect the device, or something that wrote to it.");
-	if (counts->records_damaged)
-		printf("  Copy the device first (dd); `forebay format --force %s` gives up what it holds.\n",
+	if (!findings->damage && found > findings->of_kind[0])
+		printf("  Copy the device first (dd); `forebay check --repair %s` gives up these records alone.\n",
 		       findings->path);
 }
 
@@ -160,10 +166,11 @@ static void print_verdict_json(const struct findings *findings, u64 found,
 	print_json(json);
 }
 
-static enum exit_status check_store(const char *path, const struct ps *ps, bool json)
+static enum exit_status check_store(const char *path, const struct ps *ps, bool json,
+				    struct damage *damage)
 {
 	u32 *scratch = malloc(sizeof(*scratch) * max_t(u64, ps->nr_pages, ps->nr_files));
-	struct findings findings = { .ps = ps, .path = path };
+	struct findings findings = { .ps = ps, .path = path, .damage = damage };
 	struct store_counts counts;
 	u64 found;
 
@@ -212,11 +219,25 @@ static enum exit_status cannot_open(const struct device *dev, enum ps_error err,
 	return ours ? LEFT : FAILED;
 }
 
+static enum exit_status repair_store(const struct device *dev, const struct ps *ps, bool yes)
+{
+	enum exit_status status;
+	struct damage damage;
+
+	if (!damage_begin(&damage, ps))
+		return FAILED;
+	status = check_store(dev->path, ps, false, &damage);
+	if (status == LEFT)
+		status = damage_repair(&damage, dev, yes);
+	damage_end(&damage);
+	return status;
+}
+
 static enum exit_status check(const struct verb *verb, int argc, char **argv)
 {
+	bool json = false, repair = false, yes = false;
 	unsigned int flags = 0;
 	enum exit_status status;
-	bool json = false;
 	struct device dev;
 	enum ps_error err;
 	struct ps ps;
@@ -225,9 +246,16 @@ static enum exit_status check(const struct verb *verb, int argc, char **argv)
 	while ((option = next_option(verb, argc, argv)) != -1) {
 		if (option == OPT_FORCE)
 			flags = DEVICE_SHARED;
-		else
-			json = true;
+		json |= option == OPT_JSON;
+		repair |= option == OPT_REPAIR;
+		yes |= option == OPT_YES;
 	}
+	if (repair && (flags || json))
+		return usage_problem(verb, "--repair goes with neither --force nor --json");
+	if (yes && !repair)
+		return usage_problem(verb, "--yes goes with --repair");
+	if (repair)
+		flags = DEVICE_WRITE;
 	if (argc - optind != 1)
 		return usage_problem(verb, "want one device or image");
 	if (!device_open(&dev, argv[optind], flags))
@@ -235,22 +263,29 @@ static enum exit_status check(const struct verb *verb, int argc, char **argv)
 	err = ps_open(&ps, dev.base, dev.size, PS_OPEN_READ_ONLY);
 	if (err)
 		status = cannot_open(&dev, err, json);
+	else if (repair)
+		status = repair_store(&dev, &ps, yes);
 	else
-		status = check_store(dev.path, &ps, json);
+		status = check_store(dev.path, &ps, json, NULL);
 	device_close(&dev);
 	return status;
 }
 
 const struct verb verb_check = {
 	.name = "check",
-	.arguments = "[--force] [--json] DEVICE|IMAGE",
-	.summary = "verify a cache that is not mounted; changes nothing",
-	.help = "Reads a whole cache and says what does not fit together. Writes nothing.\n"
-		"Exit status: 0 clean, 4 inconsistent, 8 could not be checked, 16 wrong usage.\n"
+	.arguments = "[--force] [--json] [--repair] [--yes] DEVICE|IMAGE",
+	.summary = "verify a cache that is not mounted, and repair it if told so",
+	.help = "Reads a whole cache and says what does not fit together. Writes nothing, unless\n"
+		"with --repair.\n"
+		"Exit status: 0 clean, 1 repaired, 4 inconsistent, 8 could not be checked,\n"
+		"16 wrong usage.\n"
 		"\n"
 		"  --force             check it though it is mounted: what changes meanwhile may\n"
 		"                      look wrong without being so\n"
-		"  --json              report in JSON\n",
+		"  --json              report in JSON\n"
+		"  --repair            list the damaged records and, after confirmation, set them\n"
+		"                      aside: what they hold is lost, everything else stays\n"
+		"  --yes               confirm --repair\n",
 	.options = options,
 	.run = check,
 };

@@ -13,6 +13,7 @@
 /* As fsck(8) has them; the same for every verb. */
 enum exit_status {
 	DONE = 0,
+	REPAIRED = 1,	/* check --repair: there was damage, and it is gone */
 	LEFT = 4,	/* check: inconsistencies; drain: pages that stayed in the cache */
 	FAILED = 8,	/* refused, or could not be done */
 	USAGE = 16,

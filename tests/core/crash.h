@@ -13,6 +13,7 @@ struct scenario {
 	bool raw;			/* setup and operation start without a store */
 	void (*setup)(struct ps *ps);	/* NULL: an empty store */
 	void (*op)(struct ps *ps);
+	bool damaged;			/* the operation repairs: ps_check() finds something until its end */
 	u32 spared;			/* steps that need not be missed if left out */
 };
 

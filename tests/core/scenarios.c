@@ -318,6 +318,42 @@ static void op_append_in_page(struct ps *ps)
 	ps_fence(ps);
 }
 
+/* File record 1 in its second life, with two pages, says that it is in its first. */
+static void setup_damaged_file(struct ps *ps)
+{
+	struct ps_file_onmedia *rec = &ps->files[1];
+
+	setup_pages(ps);
+	ps_file_free(ps, 1);
+	create(ps, 1, 4);
+	move_in(ps, 4, 1, 20, 2, PS_PAGE_SIZE);
+	sim_settle();
+	rec->commit = cpu_to_le64(le64_to_cpu(rec->commit) - (1ULL << PS_FILE_GEN_SHIFT));
+	memcpy(sim_durable(), sim_live(), TEST_SIZE);
+}
+
+/* Page records 1 and 2 of file 0. */
+static void setup_damaged_pages(struct ps *ps)
+{
+	setup_pages(ps);
+	sim_settle();
+	ps->pages[1].check ^= cpu_to_le64(1ULL << 40);
+	ps->pages[2].commit ^= cpu_to_le64(1ULL << 60);
+	memcpy(sim_durable(), sim_live(), TEST_SIZE);
+}
+
+static void op_purge_file(struct ps *ps)
+{
+	ps_file_purge(ps, 1);
+}
+
+static void op_purge_pages(struct ps *ps)
+{
+	static const u32 pages[] = { 1, 2 };
+
+	ps_pages_free(ps, pages, 2);
+}
+
 /*
  * Some steps may be missing without harm in one scenario because only another
  * one needs them; .spared says how many, over both domains.
@@ -359,6 +395,10 @@ static const struct scenario scenarios[] = {
 	{ .name = "rewrite through a mapping", .setup = setup_pages, .op = op_rewrite_mapped },
 	{ .name = "rewrite a clean page", .setup = setup_clean_page, .op = op_rewrite_clean },
 	{ .name = "append a page", .setup = setup_pages, .op = op_append_page },
+	{ .name = "set a damaged file record aside", .damaged = true,
+	  .setup = setup_damaged_file, .op = op_purge_file },
+	{ .name = "set damaged page records aside", .damaged = true,
+	  .setup = setup_damaged_pages, .op = op_purge_pages },
 	{ .name = "append within a page", .setup = setup_pages, .op = op_append_in_page },
 };
 

@@ -13,7 +13,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 BUILD = CHECKOUT / "build" / "tools"
 MIB = 1 << 20
 
-DONE, LEFT, FAILED, USAGE = 0, 4, 8, 16
+DONE, REPAIRED, LEFT, FAILED, USAGE = 0, 1, 4, 8, 16
 
 
 @dataclass

@@ -71,7 +71,7 @@ def test_damaged_file_record(forebay, cache, patch, tables):
     assert "size at least 4096, handle type 1: ee 00" in result.out
     assert "page record 9 is damaged, or belongs to a damaged file record" in result.out
     assert "2 inconsistencies; nothing was changed" in result.out
-    assert f"forebay format --force {image}" in result.out
+    assert f"forebay check --repair {image}" in result.out
 
 
 def test_damaged_page_record(forebay, cache, patch, tables):
@@ -89,12 +89,12 @@ def test_damaged_page_record(forebay, cache, patch, tables):
 def test_two_records_of_one_place(forebay, cache):
     image = cache("file 0 0 live", "page 1 0 5 out-of-sync", "page 2 0 5 clean")
     result = damaged(forebay, image)
-    assert "stands for the same page of the same file" in result.out
-    assert "1 inconsistency;" in result.out
+    assert result.out.count("stands for the same page of the same file") == 2, "nobody knows which is right"
+    assert "2 inconsistencies;" in result.out
 
 
 def test_many_findings_are_cut_short_but_not_in_json(forebay, cache):
-    image = cache("file 0 0 live", *(f"page {page} 0 1 clean" for page in range(101)))
+    image = cache("file 0 0 live", *(f"page {page} 0 1 clean" for page in range(100)))
     result = damaged(forebay, image)
     assert result.out.count("stands for the same page") == 50
     assert "and 50 more; --json lists them all" in result.out

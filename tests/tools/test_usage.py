@@ -8,7 +8,7 @@ from conftest import DONE, USAGE
 VERBS = {
     "format": ["--force", "--files", "--uuid", "--json"],
     "status": ["--json"],
-    "check": ["--force", "--json"],
+    "check": ["--force", "--json", "--repair", "--yes", "--repair", "--yes"],
     "drain": ["--discard-unplaced", "--quiet"],
 }
 

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""forebay check --repair: sets damaged records aside, and nothing else; never without being told twice."""
+
+import os
+import pty
+import subprocess
+
+import pytest
+
+from conftest import DONE, LEFT, REPAIRED, USAGE
+
+GOOD = ("bind", "file 0 8192 live", "page 0 0 5 out-of-sync", "page 3 0 6 clean")
+
+
+@pytest.fixture(name="broken")
+def broken_fixture(cache, patch, tables):
+    """An image with good records, a damaged file record with two pages, and a damaged page record."""
+    image = cache(*GOOD, "file 3 4096 live", "page 9 3 5 out-of-sync", "page 10 3 6 clean", "page 12 0 9 out-of-sync")
+    files, pages = tables(image)
+    patch(image, files + 3 * 64 + 24, b"\xee")
+    patch(image, pages + 12 * 16 + 12, b"\xff\xff\xff\xff")
+    return image
+
+
+def on_a_terminal(command, image, answer):
+    """Runs the repair with somebody at the keyboard; returns the status and what was on the screen."""
+    ours, theirs = pty.openpty()
+    os.write(ours, answer)
+    done = subprocess.run([command, "check", "--repair", image], stdin=theirs, stdout=subprocess.PIPE, text=True,
+                          timeout=20, check=False)
+    for fd in (ours, theirs):
+        os.close(fd)
+    return done.returncode, done.stdout
+
+
+def test_repair(forebay, broken, tables):
+    """What is left is what was good."""
+    result = forebay("check", "--repair", "--yes", broken)
+    assert result.status == REPAIRED, result.err
+    assert "handle type 1: ee 00" in result.out and "page 9 of the file (from byte 36864)" in result.out
+    assert "1 file record with all their pages, and 3 page records, will be set aside" in result.out
+    assert "repaired" in result.out
+    report = forebay("check", "--json", broken)
+    assert report.status == DONE
+    assert report.json["files_used"] == 1 and report.json["pages_out_of_sync"] == 1 and report.json["pages_clean"] == 1
+    files, pages = tables(broken)
+    data = broken.read_bytes()
+    assert data[files:files + 8] != bytes(8) and data[files + 3 * 64] & 3 == 0
+    for page in (9, 10, 12):
+        assert data[pages + page * 16:pages + page * 16 + 8] == bytes(8)
+    again = forebay("check", "--repair", "--yes", broken)
+    assert again.status == DONE and "set aside" not in again.out
+    assert broken.read_bytes() == data
+
+
+def test_nothing_is_written_unconfirmed(forebay, broken, command):
+    before = broken.read_bytes()
+    result = forebay("check", "--repair", broken)
+    assert result.status == LEFT and "must be confirmed" in result.err and "--yes" in result.err
+    for answer in (b"n\n", b"\n", b"\x04"):
+        status, screen = on_a_terminal(command, broken, answer)
+        assert status == LEFT and "nothing was changed" in screen
+    assert broken.read_bytes() == before
+    status, screen = on_a_terminal(command, broken, b"y\n")
+    assert status == REPAIRED and "repaired" in screen
+
+
+def test_both_records_of_one_place_go(forebay, cache):
+    image = cache("file 0 0 live", "page 1 0 5 out-of-sync", "page 2 0 5 clean", "page 3 0 6 out-of-sync",
+                  "file 4 0 live", "page 6 4 0 out-of-sync")
+    assert forebay("check", "--repair", "--yes", image).status == REPAIRED
+    report = forebay("check", "--json", image).json
+    assert report["clean"] and report["pages_out_of_sync"] == 2 and report["files_used"] == 2
+
+
+@pytest.mark.parametrize("copy", [0, 1])
+def test_superblock_copy(forebay, cache, patch, copy):
+    image = cache(*GOOD)
+    before = image.read_bytes()
+    patch(image, copy * 4096 + 40, b"\xff\xff")
+    result = forebay("check", "--repair", "--yes", image)
+    assert result.status == REPAIRED and "rewrote a superblock" in result.out
+    assert image.read_bytes() == before
+
+
+def test_superblocks_beyond_repair(forebay, cache, patch):
+    image = cache(*GOOD)
+    for copy in (0, 1):
+        patch(image, copy * 4096 + 40, b"\xff\xff")
+    before = image.read_bytes()
+    result = forebay("check", "--repair", "--yes", image)
+    assert result.status == LEFT and "both superblocks are damaged" in result.err
+    assert image.read_bytes() == before
+
+
+def test_clean_cache_is_left_alone(forebay, cache):
+    image = cache(*GOOD)
+    before = image.read_bytes()
+    assert forebay("check", "--repair", "--yes", image).status == DONE
+    assert image.read_bytes() == before
+
+
+def test_all_is_listed(forebay, cache):
+    """Also where check alone cuts the list short."""
+    image = cache("file 0 0 live", *(f"page {page} 0 1 clean" for page in range(100)))
+    result = forebay("check", "--repair", "--yes", image)
+    assert result.status == REPAIRED
+    assert result.out.count("stands for the same page") == 100 and "more;" not in result.out
+
+
+def test_usage(forebay, cache):
+    image = cache()
+    for words in (["--repair", "--json"], ["--repair", "--force"], ["--yes"]):
+        assert forebay("check", *words, image).status == USAGE
