@@ -140,7 +140,7 @@ static int __fb_writeback_range(struct fb_inode *fi, pgoff_t first, pgoff_t last
 	int err = 0;
 
 	lockdep_assert_held(&fi->wb_lock);
-	if (!fb_has_pages(fi))
+	if (!xa_marked(&fi->index, FB_MARK_OUT_OF_SYNC))
 		return 0;
 	batch = kvmalloc(sizeof(*batch), GFP_NOFS | __GFP_NOFAIL);
 	while (!err) {
@@ -204,54 +204,51 @@ int fb_evict_range(struct fb_inode *fi, pgoff_t first, pgoff_t last)
 	return 0;
 }
 
-/* The next inode with out-of-sync pages, referenced, moved to the end of the list. */
-static struct fb_inode *fb_next_inode(struct fb_sb *fsb)
-{
-	struct fb_inode *fi;
-
-	spin_lock(&fsb->inodes_lock);
-	list_for_each_entry(fi, &fsb->inodes, sb_list) {
-		if (!xa_marked(&fi->index, FB_MARK_OUT_OF_SYNC) || !igrab(&fi->vfs_inode))
-			continue;
-		list_move_tail(&fi->sb_list, &fsb->inodes);
-		spin_unlock(&fsb->inodes_lock);
-		return fi;
-	}
-	spin_unlock(&fsb->inodes_lock);
-	return NULL;
-}
-
 static bool fb_writeback_wanted(struct fb_sb *fsb, unsigned int of_four)
 {
 	return READ_ONCE(fsb->nr_free) + READ_ONCE(fsb->nr_clean) < fsb->ps.nr_pages / 4 * of_four;
 }
 
+/* Visits every file once, or until enough is clean. Returns the first error, which ends it. */
+static int fb_writeback_round(struct fb_sb *fsb)
+{
+	u64 walk = fb_walk_begin(fsb);
+	struct fb_inode *fi;
+	int err = 0;
+
+	while (!err && fb_writeback_wanted(fsb, 2) && (fi = fb_walk_next(fsb, walk))) {
+		err = fb_writeback_range(fi, 0, ULONG_MAX);
+		iput(&fi->vfs_inode);
+		if (fb_cache_low(fsb))
+			fb_reclaim(fsb, fsb->ps.nr_pages / 4);
+	}
+	return err;
+}
+
 /**
  * fb_writeback_work() - the worker: clean pages are made, and given up when needed
  * @work: fb_sb->writeback_work
+ *
+ * A round may find only pages that are pinned, or changed again at once: then it
+ * waits, as after an error.
  */
 void fb_writeback_work(struct work_struct *work)
 {
 	struct fb_sb *fsb = container_of(to_delayed_work(work), struct fb_sb, writeback_work);
-	unsigned long want = fsb->ps.nr_pages / 4;
-	struct fb_inode *fi;
-	int err = 0;
+	struct percpu_counter *cleaned = &fsb->counters[FB_PAGES_WRITTEN_BACK];
+	s64 before;
 
 	if (fb_cache_low(fsb))
-		fb_reclaim(fsb, want);
+		fb_reclaim(fsb, fsb->ps.nr_pages / 4);
 	if (!fb_writeback_wanted(fsb, 1))
 		return;
-	while (!err && fb_writeback_wanted(fsb, 2)) {
-		fi = fb_next_inode(fsb);
-		if (!fi)
-			break;
-		err = fb_writeback_range(fi, 0, ULONG_MAX);
-		iput(&fi->vfs_inode);
-		if (fb_cache_low(fsb))
-			fb_reclaim(fsb, want);
+	while (fb_writeback_wanted(fsb, 2) && READ_ONCE(fsb->nr_out_of_sync)) {
+		before = percpu_counter_sum(cleaned);
+		if (fb_writeback_round(fsb) || percpu_counter_sum(cleaned) == before) {
+			queue_delayed_work(fsb->wq, &fsb->writeback_work, FB_RETRY_DELAY);
+			return;
+		}
 	}
-	if (err)
-		queue_delayed_work(fsb->wq, &fsb->writeback_work, FB_RETRY_DELAY);
 }
 
 /**

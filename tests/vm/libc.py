@@ -62,6 +62,16 @@ def syncfs(fd):
     checked(_libc.syncfs(fd))
 
 
+class Iovec(ctypes.Structure):
+    """struct iovec"""
+    _fields_ = [("base", ctypes.c_void_p), ("length", ctypes.c_size_t)]
+
+
+def vmsplice(fd, address, length):
+    """vmsplice(2) of one piece of memory, without SPLICE_F_GIFT: the pipe refers to the pages."""
+    return checked(_libc.vmsplice(fd, ctypes.byref(Iovec(address, length)), ctypes.c_size_t(1), 0))
+
+
 def file_handle(path):
     """The handle of a file as open_by_handle() wants it, and the mount's number."""
     buffer = ctypes.create_string_buffer(8 + 128)

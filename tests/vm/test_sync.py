@@ -4,10 +4,11 @@
 import fcntl
 import os
 import struct
+import time
 
 import pytest
-from libc import IOC_COUNTS, MAP_SHARED, MAP_SHARED_VALIDATE, MAP_SYNC, Mapping, syncfs
-from stack import LOWER, MOUNT, PAGE, drop_caches, run
+from libc import IOC_COUNTS, MAP_SHARED, MAP_SHARED_VALIDATE, MAP_SYNC, Mapping, syncfs, vmsplice
+from stack import LOWER, MOUNT, PAGE, drop_caches, run, small_cache
 
 
 def counts(fd):
@@ -180,6 +181,46 @@ def test_full_cache_falls_back(stack):
     for page in range(total + 2000):
         assert os.pread(below, 8, page * PAGE) == b"%08d" % page
     os.close(below)
+
+
+def test_pinned_pages(stack):
+    """Pages that somebody holds can't become clean; the worker doesn't try that without a pause."""
+    stack.umount()
+    stack.cache = small_cache(4)
+    run(f"forebay format --force {stack.cache}")
+    stack.mount()
+    pages = stack.value("pages_total") * 15 // 16
+    fd = os.open(MOUNT / "f", os.O_RDWR | os.O_CREAT)
+    os.pwrite(fd, b"0" * pages * PAGE, 0)
+    os.fsync(fd)
+    pipes = []
+    with Mapping(fd, pages * PAGE, MAP_SHARED_VALIDATE | MAP_SYNC) as mapping:
+        for page in range(pages):
+            mapping.write(page * PAGE, b"stored")
+            if page % 16 == 0:
+                pipes.append(os.pipe())
+            assert vmsplice(pipes[-1][1], mapping.address + page * PAGE, PAGE) == PAGE
+    run(f"forebay drain {MOUNT}")       # what was not yet pinned when the worker came by is clean now, and pinned
+    for page in range(pages):
+        os.pwrite(fd, b"again!", page * PAGE)
+    assert stack.value("pages_out_of_sync") == pages
+    os.fdatasync(fd)
+    with Mapping(fd, (pages + 8) * PAGE, MAP_SHARED_VALIDATE | MAP_SYNC) as mapping:
+        os.ftruncate(fd, (pages + 8) * PAGE)
+        mapping.write(pages * PAGE, b"new")     # takes a page: the worker is woken
+    writes = stack.writes()
+    time.sleep(4)
+    assert stack.writes() - writes < 60, "one round, or the end of one and another"
+    assert stack.value("pages_out_of_sync") >= pages
+    for pair in pipes:
+        assert os.read(pair[0], 6) == b"again!"
+        for end in pair:
+            os.close(end)
+    deadline = time.time() + 20
+    while stack.value("pages_out_of_sync") > pages // 2 and time.time() < deadline:
+        time.sleep(0.1)
+    assert stack.value("pages_out_of_sync") <= pages // 2, "let go, they are written back after a while"
+    os.close(fd)
 
 
 def test_syncfs(folder, shared):
