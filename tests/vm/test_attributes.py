@@ -66,10 +66,18 @@ def test_times(folder, below):
         os.pwrite(fd, data, 0)
         os.fsync(fd)
         assert os.stat(path).st_mtime_ns > before
-    before = os.stat(path).st_mtime_ns
+    for page in range(1, 24):       # the last of them with space set aside behind them
+        os.pwrite(fd, b"a" * PAGE, page * PAGE)
+        os.fsync(fd)
+    stat = os.stat(path)
+    assert stat.st_blocks * 512 > stat.st_size
+    time.sleep(0.02)
     run(f"forebay drain {folder}")
-    assert os.stat(path).st_mtime_ns == before, "writeback is no modification"
+    after = os.stat(path)
+    assert (after.st_mtime_ns, after.st_ctime_ns) == (stat.st_mtime_ns, stat.st_ctime_ns), "writeback changes nothing"
     os.close(fd)
+    after = os.stat(path)
+    assert after.st_mtime_ns == stat.st_mtime_ns and after.st_blocks * 512 == 24 * PAGE, "given back"
 
 
 def test_size_and_blocks(folder, below):
