@@ -30,7 +30,7 @@
 #endif
 
 /* Unmaps and flushes up to this many pages under one hold of io_sem. */
-#define FB_FLUSH_BATCH	64
+#define FB_FLUSH_BATCH	128
 
 /*
  * Makes stores through mappings durable: the pages lose their mappings, so that
@@ -40,17 +40,23 @@
 static bool fb_flush_batch(struct fb_inode *fi, unsigned long *first, pgoff_t last)
 {
 	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
-	struct fb_page *page;
-	unsigned int nr;
+	struct fb_page *pages[FB_FLUSH_BATCH];
+	unsigned int nr, from, to;
 
 	down_write(&fi->io_sem);
-	for (nr = 0; nr < FB_FLUSH_BATCH; nr++) {
-		page = xa_find(&fi->index, first, last, FB_MARK_DIRTY);
-		if (!page)
+	for (nr = 0; nr < FB_FLUSH_BATCH; nr++, ++*first) {
+		pages[nr] = xa_find(&fi->index, first, last, FB_MARK_DIRTY);
+		if (!pages[nr])
 			break;
-		unmap_mapping_pages(fi->lower->i_mapping, page->index, 1, false);
-		fb_page_flush(fi, page);
 	}
+	/* Neighbours in one go: each costs an interrupt of the other processors. */
+	for (from = 0; from < nr; from = to) {
+		for (to = from + 1; to < nr && pages[to]->index == pages[to - 1]->index + 1; to++)
+			;
+		unmap_mapping_pages(fi->lower->i_mapping, pages[from]->index, to - from, false);
+	}
+	for (from = 0; from < nr; from++)
+		fb_page_flush(fi, pages[from]);
 	ps_fence(&fsb->ps);
 	up_write(&fi->io_sem);
 	return nr == FB_FLUSH_BATCH;
