@@ -49,6 +49,16 @@ struct folio *fb_lower_folio(struct fb_inode *fi, pgoff_t index)
 	return ERR_PTR(-EBUSY);
 }
 
+/*
+ * Has nobody changed the page since what it holds became durable below? A clean folio alone doesn't tell:
+ * the lower file system may have written it on its own account.
+ */
+static bool fb_lower_is_durable(struct fb_inode *fi, struct folio *folio, pgoff_t index)
+{
+	return !folio_test_dirty(folio) && !folio_test_writeback(folio) &&
+	       !test_bit(FB_OWES_SYNC, &fi->flags) && !fb_tracked(fi, index);
+}
+
 /**
  * fb_move_in() - copy one volatile page to PMem
  * @fi: the inode; io_sem is held exclusively
@@ -79,6 +89,7 @@ int fb_move_in(struct fb_inode *fi, pgoff_t index, struct fb_incoming *in)
 		fb_page_unreserve(fi, in);
 		return PTR_ERR(folio);
 	}
+	in->clean = fb_lower_is_durable(fi, folio, index);
 	from = kmap_local_folio(folio, offset_in_folio(folio, (loff_t)index << PAGE_SHIFT));
 	ps_page_write(&fsb->ps, fb_page_number(fsb, in->page), 0, from, PAGE_SIZE);
 	kunmap_local(from);
@@ -91,12 +102,17 @@ int fb_move_in(struct fb_inode *fi, pgoff_t index, struct fb_incoming *in)
 static int fb_absorb_batch(struct fb_inode *fi, pgoff_t *index, pgoff_t end)
 {
 	struct fb_incoming in[FB_MOVE_BATCH];
+	struct fb_page *page;
 	unsigned int nr = 0;
 	int err = 0;
 
 	for (; *index < end && nr < FB_MOVE_BATCH; ++*index) {
-		if (fb_page_find(fi, *index))
+		page = fb_page_find(fi, *index);
+		if (page) {
+			/* Taken for clean, if it moved after we took the tracker: it isn't durable below. */
+			fb_page_touch(fi, page);
 			continue;
+		}
 		err = fb_move_in(fi, *index, &in[nr]);
 		if (err)
 			break;

@@ -11,9 +11,11 @@
  * fault may want io_sem itself (or wait for who holds it). A copy that a fault
  * stopped is continued after faulting the user's page in.
  *
- * Writes hold the upper inode's i_rwsem, shared for direct writes inside a file
- * without DAX pages. A write to a DAX page is durable when it returns: the copy
- * bypasses the CPU caches, and a fence ends it.
+ * Direct I/O is split likewise: DAX pages are copied, without any writeback or invalidation, the rest is the
+ * lower file system's, and asynchronous if it is all of the request.
+ *
+ * Writes hold the upper inode's i_rwsem, shared for direct writes inside a file. A write to a DAX
+ * page is durable when it returns: the copy bypasses the CPU caches, and a fence ends it.
  */
 #include <linux/file.h>
 #include <linux/mutex.h>
@@ -23,7 +25,9 @@
 #include <linux/uio.h>
 
 #include "cache.h"
+#include "claim.h"
 #include "direct.h"
+#include "mapped.h"
 #include "mmap.h"
 #include "overwrite.h"
 #include "page_index.h"
@@ -31,6 +35,7 @@
 #include "reserve.h"
 #include "sync.h"
 #include "tracker.h"
+#include "upgrade.h"
 
 /* fcntl(F_SETFL) may change this one after open. */
 #define FB_SETFL_FLAGS	O_DIRECT
@@ -92,6 +97,7 @@ static int fb_release(struct inode *inode, struct file *file)
 	if ((file->f_mode & FMODE_WRITE) && atomic_read(&inode->i_writecount) == 1 &&
 	    inode->i_nlink && (READ_ONCE(fi->reserved) > 0 || fi->appended))
 		fb_reserve_trim(fi, fb_lower_file(file));
+	fb_claims_closed(fi, file);
 	__fput_sync(fb_lower_file(file));	/* we are inside an fput() already */
 	return 0;
 }
@@ -125,6 +131,12 @@ static size_t fb_lower_span(struct fb_inode *fi, loff_t pos, size_t count)
 	if (!fb_page_next(fi, &index, (pos + count - 1) >> PAGE_SHIFT))
 		return count;
 	return min_t(loff_t, count, ((loff_t)index << PAGE_SHIFT) - pos);
+}
+
+/* Direct I/O without any DAX page: one piece, which may be asynchronous. */
+static bool fb_is_direct_below(struct fb_inode *fi, const struct kiocb *iocb, size_t count)
+{
+	return (iocb->ki_flags & IOCB_DIRECT) && count && fb_lower_span(fi, iocb->ki_pos, count) == count;
 }
 
 /*
@@ -273,7 +285,7 @@ static ssize_t fb_read_iter(struct kiocb *iocb, struct iov_iter *to)
 
 	if (!iov_iter_count(to))
 		return 0;
-	if (!fb_has_pages(fi))
+	if (!fb_has_pages(fi) || fb_is_direct_below(fi, iocb, iov_iter_count(to)))
 		return fb_read_lower(iocb, to, iov_iter_count(to));
 	/* Pieces are done one after the other, here: the whole can't be asynchronous. */
 	kiocb_clone(&sync, iocb, iocb->ki_filp);
@@ -373,8 +385,11 @@ static void fb_update_time(struct file *file)
 	file_end_write(lower);
 }
 
-/* As much as can be written without a page fault; 0 or more bytes, or an error. */
-static ssize_t fb_write_some(struct fb_inode *fi, struct kiocb *iocb, struct iov_iter *from)
+/*
+ * As much as can be written without a page fault; 0 or more bytes, or an error. @first: nothing was
+ * before.
+ */
+static ssize_t fb_write_some(struct fb_inode *fi, struct kiocb *iocb, struct iov_iter *from, bool first)
 {
 	bool in_place = false;
 	struct fb_page *page;
@@ -396,7 +411,7 @@ static ssize_t fb_write_some(struct fb_inode *fi, struct kiocb *iocb, struct iov
 			len = fb_lower_span(fi, iocb->ki_pos, iov_iter_count(from));
 			if (iocb->ki_flags & IOCB_DIRECT)
 				len = min(len, FB_DIRECT_MAX);
-			ret = fb_write_lower(iocb, from, len, !done && len == iov_iter_count(from));
+			ret = fb_write_lower(iocb, from, len, first && !done && len == iov_iter_count(from));
 		}
 		if (ret > 0)
 			done += ret;
@@ -421,7 +436,7 @@ static ssize_t fb_write_split(struct fb_inode *fi, struct kiocb *iocb, struct io
 			done += ret;
 			continue;	/* no fault stopped it */
 		}
-		ret = fb_write_some(fi, iocb, from);
+		ret = fb_write_some(fi, iocb, from, !done);
 		stopped = ret == -EFAULT;
 		if (ret == -EIOCBQUEUED)
 			return ret;
@@ -438,10 +453,10 @@ static ssize_t fb_write_split(struct fb_inode *fi, struct kiocb *iocb, struct io
 	return done;
 }
 
-/* A direct write that changes no size and meets no DAX page needs no exclusion. */
+/* A direct write that changes no size needs no exclusion. */
 static bool fb_write_is_shared(struct fb_inode *fi, struct kiocb *iocb, size_t count)
 {
-	return (iocb->ki_flags & (IOCB_DIRECT | IOCB_APPEND)) == IOCB_DIRECT && !fb_has_pages(fi) &&
+	return (iocb->ki_flags & (IOCB_DIRECT | IOCB_APPEND)) == IOCB_DIRECT &&
 	       iocb->ki_pos + count <= i_size_read(&fi->vfs_inode);
 }
 
@@ -468,13 +483,31 @@ static ssize_t fb_write_locked(struct fb_inode *fi, struct kiocb *iocb, struct i
 	if (ret)
 		return ret;
 	/* After a cut that is not durable below, the lower file can't sync by itself. */
-	if (is_sync_kiocb(iocb) || (!fb_has_pages(fi) && !test_bit(FB_SIZE_EXACT, &fi->flags)))
+	if (is_sync_kiocb(iocb) ||
+	    (!test_bit(FB_SIZE_EXACT, &fi->flags) &&
+	     (!fb_has_pages(fi) || fb_is_direct_below(fi, iocb, iov_iter_count(from)))))
 		return fb_write_split(fi, iocb, from);
 	kiocb_clone(&sync, iocb, iocb->ki_filp);
 	sync.ki_complete = NULL;
 	ret = fb_write_split(fi, &sync, from);
 	iocb->ki_pos = sync.ki_pos;
 	return ret;
+}
+
+/*
+ * What was written to a range that belongs in PMem goes there; if no page is free, at its next sync
+ * or later.
+ */
+static void fb_write_upgrade(struct fb_inode *fi, loff_t start, loff_t end)
+{
+	pgoff_t index = start >> PAGE_SHIFT, last = (end - 1) >> PAGE_SHIFT;
+
+	if (!fb_has_claims(fi) && !test_bit(FB_DAX_MAPPED, &fi->flags))
+		return;
+	while (index <= last && fb_page_find(fi, index))
+		index++;
+	if (index <= last)
+		fb_upgrade(fi, &index, last, false);
 }
 
 static ssize_t fb_write_iter(struct kiocb *iocb, struct iov_iter *from)
@@ -494,6 +527,8 @@ static ssize_t fb_write_iter(struct kiocb *iocb, struct iov_iter *from)
 		inode_unlock_shared(inode);
 	else
 		inode_unlock(inode);
+	if (ret > 0 && !(iocb->ki_flags & IOCB_DIRECT))
+		fb_write_upgrade(fi, iocb->ki_pos - ret, iocb->ki_pos);
 	if (ret > 0 && iocb_is_dsync(iocb)) {
 		err = fb_sync_inode(fi, fb_lower_file(file), iocb->ki_pos - ret, iocb->ki_pos - 1,
 				    !(iocb->ki_flags & IOCB_SYNC));

@@ -20,6 +20,9 @@
  *	overwrite.c reserve.c		pages that go to PMem at once; room for them
  *	range.c				fallocate, copy, clone, truncate, seek
  *	mmap.c				faults
+ *	mapped.c			asks the mappings: which ranges are DAX, which locked
+ *	claim.c pin_limit.c		ranges that are attached or pinned: whose, and how many pages
+ *	pin.c upgrade.c drop.c info.c	what a user asks for: stay in PMem, go there, leave it; what is where
  *	tracker.c			which volatile pages a sync would owe
  *	writeback.c reclaim.c		pages go back below; clean ones make room
  *	settle.c			deleted and cut files, until that is durable below
@@ -73,6 +76,7 @@ struct fb_page {
 	pgoff_t index;
 	u32 status;			/* FB_STATUS_*, one state and flags */
 	bool referenced;		/* used since the reclaimer last looked */
+	bool resident;			/* in a pinned range: never reclaimed (claim.c) */
 };
 
 #define FB_STATUS_FREE		PS_PAGE_FREE
@@ -85,6 +89,7 @@ struct fb_page {
 /* Marks of fb_inode->index, for walks; the truth is in struct fb_page. */
 #define FB_MARK_DIRTY		XA_MARK_0
 #define FB_MARK_OUT_OF_SYNC	XA_MARK_1
+#define FB_MARK_RECLAIM		XA_MARK_2	/* out-of-sync, and clean it could be reclaimed */
 
 enum fb_counter {
 	FB_SYNCS_ABSORBED, FB_SYNCS_LOWER, FB_PAGES_ABSORBED, FB_PAGES_WRITTEN_BACK,
@@ -112,6 +117,7 @@ enum {
 	FB_PINNED,		/* we hold a reference on the inode, for its pages */
 	FB_SYNCED_IN_PMEM,	/* the last sync that owed data was paid in PMem alone */
 	FB_SIZE_EXACT,		/* the record cuts the lower file at record_size after a crash */
+	FB_DAX_MAPPED,		/* somebody had a MAP_SYNC mapping of it, and may have it still */
 };
 
 #define FB_NO_FILE		U32_MAX
@@ -139,6 +145,8 @@ struct fb_inode {
 	struct file *wb_file;		/* lower file, for writeback; while there is a record */
 	struct list_head sb_list;	/* fb_sb->inodes, while there is a record */
 	u64 walked;			/* the last walk over that list that was here */
+	struct rb_root_cached claims;	/* struct fb_claim, claim.c; io_sem, exclusively to change it */
+	struct list_head kept;		/* fb_sb->kept, while there are claims of nobody's */
 };
 
 static inline struct fb_inode *FB_I(const struct inode *inode)
@@ -161,20 +169,28 @@ struct fb_sb {
 	struct ps ps;
 	struct fb_page *pages;
 
-	spinlock_t lru_lock;		/* the three lists, pages[].lru, the counts */
-	struct list_head free_pages, clean_pages, out_of_sync_pages;
+	spinlock_t lru_lock;		/* the four lists, pages[].lru, the counts */
+	struct list_head free_pages, clean_pages, out_of_sync_pages, resident_pages;
 	unsigned long nr_free, nr_clean, nr_out_of_sync;
+	unsigned long nr_resident, nr_resident_clean;	/* of the other two */
 	atomic_long_t nr_dirty, nr_unplaced;
 
 	spinlock_t files_lock;		/* the file records' next three */
 	unsigned long *files_used;	/* bitmap of file records */
 	u32 nr_files_used, next_file;
 
-	spinlock_t inodes_lock;		/* inodes, deleted */
+	struct {			/* pin_limit.c; all in pages */
+		spinlock_t lock;
+		struct list_head payers;
+		unsigned long charged, most, most_of_user;
+	} pins;
+
+	spinlock_t inodes_lock;		/* inodes, deleted, kept */
 	struct list_head inodes;	/* fb_inode->sb_list */
 	atomic64_t walks;		/* how often somebody began to visit them all */
 
 	struct list_head deleted;	/* struct fb_deleted, under inodes_lock */
+	struct list_head kept;		/* fb_inode->kept, under inodes_lock */
 	struct fb_recovered *recovered;	/* pages not attached to an inode yet */
 
 	struct workqueue_struct *wq;

@@ -18,6 +18,7 @@
 #include <linux/slab.h>
 
 #include "cache.h"
+#include "claim.h"
 #include "recover.h"
 #include "reserve.h"
 #include "settle.h"
@@ -35,6 +36,8 @@ static void fb_inode_init_once(void *p)
 	xa_init(&fi->index);
 	spin_lock_init(&fi->tracker_lock);
 	INIT_LIST_HEAD(&fi->sb_list);
+	fi->claims = RB_ROOT_CACHED;
+	INIT_LIST_HEAD(&fi->kept);
 }
 
 struct inode *fb_alloc_inode(struct super_block *sb)
@@ -159,6 +162,7 @@ void fb_evict_inode(struct inode *inode)
 
 	truncate_inode_pages_final(&inode->i_data);
 	clear_inode(inode);
+	fb_claims_end(fi);
 	if (fi->file != FB_NO_FILE)
 		fb_settle_deleted(fi);
 	WARN_ON_ONCE(fi->nr_pages);
@@ -352,6 +356,7 @@ void fb_name_removed(struct inode *inode)
 		ps_file_set_state(&fsb->ps, fi->file, PS_FILE_UNLINKED);
 	unpin = test_and_clear_bit(FB_PINNED, &fi->flags);
 	up_write(&fi->io_sem);
+	fb_claims_closed(fi, NULL);
 	if (unpin)
 		iput(inode);
 }

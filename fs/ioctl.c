@@ -7,8 +7,10 @@
 #include <linux/uaccess.h>
 
 #include "forebay.h"
+#include "ioctl.h"
 #include "recover.h"
 #include "settle.h"
+#include "upgrade.h"
 #include "writeback.h"
 
 static int fb_ioctl_drain(struct fb_sb *fsb)
@@ -51,6 +53,80 @@ static int fb_ioctl_counts(struct fb_inode *fi, struct forebay_counts __user *us
 }
 
 /**
+ * fb_copy_struct() - copy a struct from user memory that may be of another version
+ * @to: the struct as we know it; begins with its size
+ * @known: its size, that of its first version too
+ * @user: the user's, of the size that it says
+ *
+ * Return: 0; -EINVAL if it is too small, -E2BIG if it asks for what we don't know, -EFAULT.
+ */
+int fb_copy_struct(void *to, size_t known, const void __user *user)
+{
+	u32 size;
+	int err;
+
+	if (get_user(size, (const u32 __user *)user))
+		return -EFAULT;
+	if (size < known)
+		return -EINVAL;
+	if (size > PAGE_SIZE)
+		return -E2BIG;
+	err = copy_struct_from_user(to, known, user, size);
+	*(u32 *)to = size;	/* it may have changed between two looks */
+	return err;
+}
+
+static long fb_ioctl_drop(struct fb_inode *fi, struct forebay_dropped __user *user)
+{
+	struct forebay_dropped drop;
+	pgoff_t last;
+	u64 end;
+	int err;
+
+	err = fb_copy_struct(&drop, sizeof(drop), user);
+	if (err)
+		return err;
+	if (drop.flags || drop.offset > LLONG_MAX || check_add_overflow(drop.offset, drop.length, &end) ||
+	    end > LLONG_MAX)
+		return -EINVAL;
+	last = drop.length ? (end - 1) >> PAGE_SHIFT : LLONG_MAX >> PAGE_SHIFT;
+	err = fb_drop(fi, drop.offset >> PAGE_SHIFT, last, &drop);
+	return err ?: copy_to_user(user, &drop, sizeof(drop)) ? -EFAULT : 0;
+}
+
+static long fb_ioctl_info(struct fb_inode *fi, struct forebay_info __user *user)
+{
+	struct forebay_info info;
+	int err;
+
+	err = fb_copy_struct(&info, sizeof(info), user) ?: fb_info(fi, &info);
+	return err ?: copy_to_user(user, &info, sizeof(info)) ? -EFAULT : 0;
+}
+
+/*
+ * Calls with structs that may grow: the size in the command's number doesn't count, that in the
+ * struct does.
+ */
+static long fb_ioctl_sized(struct file *file, unsigned int cmd, void __user *user)
+{
+	struct fb_inode *fi = FB_I(file_inode(file));
+
+	if (_IOC_TYPE(cmd) != _IOC_TYPE(FOREBAY_IOC_PIN) || _IOC_NR(cmd) < _IOC_NR(FOREBAY_IOC_PIN) ||
+	    _IOC_NR(cmd) > _IOC_NR(FOREBAY_IOC_INFO))
+		return -ENOTTY;
+	if (!S_ISREG(fi->vfs_inode.i_mode))
+		return -EINVAL;
+	switch (_IOC_NR(cmd)) {
+	case _IOC_NR(FOREBAY_IOC_DROP):
+		return fb_ioctl_drop(fi, user);
+	case _IOC_NR(FOREBAY_IOC_INFO):
+		return fb_ioctl_info(fi, user);
+	default:
+		return fb_ioctl_range(file, _IOC_NR(cmd), user);
+	}
+}
+
+/**
  * fb_ioctl() - ioctl(2)
  * @file: upper file or directory
  * @cmd: FOREBAY_IOC_*
@@ -70,7 +146,7 @@ long fb_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 	case FOREBAY_IOC_COUNTS:
 		return fb_ioctl_counts(FB_I(inode), (void __user *)arg);
 	default:
-		return -ENOTTY;
+		return fb_ioctl_sized(file, cmd, (void __user *)arg);
 	}
 }
 

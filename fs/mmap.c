@@ -37,16 +37,20 @@
 #include <linux/pfn_t.h>
 
 #include "cache.h"
+#include "claim.h"
+#include "mapped.h"
 #include "mmap.h"
 #include "page_index.h"
 #include "range.h"
 #include "sync.h"
 #include "tracker.h"
-#include "writeback.h"
+#include "upgrade.h"
 
-/* How long a fault waits for a free page at a time, and how often. */
-#define FB_SPACE_WAIT	(5 * HZ)
-#define FB_SPACE_TRIES	12
+/* So long and so often a fault waits for hardware to let a volatile page go. */
+#define FB_BUSY_STEP	(HZ / 50)
+#define FB_BUSY_TRIES	250
+
+static vm_fault_t fb_fault(struct vm_fault *vmf);
 
 /* All regular files of one lower file system share one set of operations. */
 struct fb_vm_ops {
@@ -63,6 +67,24 @@ static const struct vm_operations_struct *fb_lower_vm_ops(const struct vm_area_s
 static struct fb_inode *fb_vma_inode(const struct vm_area_struct *vma)
 {
 	return FB_I(d_inode(backing_file_user_path(vma->vm_file)->dentry));
+}
+
+/**
+ * fb_vma_is_dax() - is this a MAP_SYNC mapping of ours?
+ * @vma: any mapping of a lower inode
+ */
+bool fb_vma_is_dax(const struct vm_area_struct *vma)
+{
+	return (vma->vm_flags & VM_SYNC) && vma->vm_ops && vma->vm_ops->fault == fb_fault;
+}
+
+/**
+ * fb_vma_user() - who has made a mapping
+ * @vma: a mapping of ours
+ */
+kuid_t fb_vma_user(const struct vm_area_struct *vma)
+{
+	return KUIDT_INIT((uintptr_t)vma->vm_private_data);
 }
 
 static pfn_t fb_page_pfn_t(const struct fb_sb *fsb, const struct fb_page *page)
@@ -111,54 +133,23 @@ static vm_fault_t fb_prepare_folio(struct vm_fault *vmf)
 	return ret;
 }
 
-static vm_fault_t fb_wait_for_space(struct fb_sb *fsb, unsigned int *tries)
+/* What a fault on a MAP_SYNC mapping has waited for. */
+struct fb_patience {
+	unsigned long deadline;		/* for space */
+	unsigned int busy;
+};
+
+/* 0: try again. */
+static vm_fault_t fb_fault_wait(struct fb_inode *fi, int err, struct fb_patience *patience)
 {
-	fb_writeback_kick(fsb);
-	if (++*tries > FB_SPACE_TRIES)
-		return VM_FAULT_SIGBUS;
-	if (wait_event_killable_timeout(fsb->space_wait, READ_ONCE(fsb->nr_free), FB_SPACE_WAIT) < 0)
-		return VM_FAULT_RETRY;
-	return 0;
-}
-
-/* Moves the page that the fault is about into PMem. */
-static int fb_fault_move(struct fb_inode *fi, pgoff_t index)
-{
-	struct fb_incoming in;
-	int err;
-
-	if (down_write_killable(&fi->io_sem))
-		return -EINTR;
-	inode_dio_wait(fi->lower);
-	err = fb_page_find(fi, index) ? -EEXIST : fb_record_get(fi);
-	if (!err)
-		err = fb_move_in(fi, index, &in);
-	if (!err)
-		fb_pages_publish(fi, &in, 1);
-	up_write(&fi->io_sem);
-	return err == -EEXIST ? 0 : err;
-}
-
-/* Brings the page into PMem for a MAP_SYNC mapping, whatever stands in the way; 0 to look again. */
-static vm_fault_t fb_fault_sync(struct fb_inode *fi, struct vm_fault *vmf, unsigned int *tries)
-{
-	vm_fault_t ret;
-	int err;
-
-	if (down_read_killable(&fi->io_sem))
-		return VM_FAULT_SIGBUS;
-	ret = fb_prepare_folio(vmf);
-	up_read(&fi->io_sem);
-	if (ret)
-		return ret & VM_FAULT_NOPAGE ? 0 : ret;
-	err = fb_fault_move(fi, vmf->pgoff);
-	put_page(vmf->page);
-	vmf->page = NULL;
 	if (err == -ENOSPC)
-		return fb_wait_for_space(FB_SB(fi->vfs_inode.i_sb), tries);
-	if (err == -ENOENT || err == -EBUSY)	/* went away, or held for DMA: again */
-		return ++*tries > FB_SPACE_TRIES ? VM_FAULT_SIGBUS : 0;
-	return err ? vmf_error(err) : 0;
+		err = fb_wait_for_space(FB_SB(fi->vfs_inode.i_sb), &patience->deadline);
+	else if (err == -EBUSY && ++patience->busy <= FB_BUSY_TRIES)
+		err = schedule_timeout_killable(FB_BUSY_STEP) ? -EINTR : 0;
+	else if (err == -ENOENT)	/* went away */
+		err = 0;
+	/* Not VM_FAULT_RETRY, whoever is killed: that means that mmap_lock was let go. */
+	return err || fatal_signal_pending(current) ? VM_FAULT_SIGBUS : 0;
 }
 
 /* A DAX page that a huge entry over the faulting page would hide; *@index becomes its index. */
@@ -189,6 +180,54 @@ static vm_fault_t fb_fault_lower(struct fb_inode *fi, struct vm_fault *vmf)
 	return ret;
 }
 
+/* The same, whatever may have happened since somebody looked. */
+static vm_fault_t fb_fault_lower_now(struct fb_inode *fi, struct vm_fault *vmf)
+{
+	struct fb_page *page;
+	vm_fault_t ret;
+
+	if (down_read_killable(&fi->io_sem))
+		return VM_FAULT_SIGBUS;
+	page = fb_page_find(fi, vmf->pgoff);
+	ret = page ? fb_map_dax(fi, page, vmf) : fb_fault_lower(fi, vmf);
+	up_read(&fi->io_sem);
+	return ret;
+}
+
+/* Brings the page into PMem, whatever stands in the way; 0 to look again. */
+static vm_fault_t fb_fault_sync(struct fb_inode *fi, struct vm_fault *vmf, struct fb_patience *patience)
+{
+	vm_fault_t ret;
+	int err;
+
+	if (down_read_killable(&fi->io_sem))
+		return VM_FAULT_SIGBUS;
+	ret = fb_prepare_folio(vmf);
+	up_read(&fi->io_sem);
+	if (ret)
+		return ret & VM_FAULT_NOPAGE ? 0 : ret;
+	err = fb_bring_page(fi, vmf->pgoff);
+	put_page(vmf->page);
+	vmf->page = NULL;
+	if (!err)
+		return 0;
+	/* Without MAP_SYNC nobody relies on it. */
+	if (!(vmf->vma->vm_flags & VM_SYNC))
+		return fb_fault_lower_now(fi, vmf);
+	if (err == -ENOSPC || err == -EBUSY || err == -ENOENT)
+		return fb_fault_wait(fi, err, patience);
+	return vmf_error(err);
+}
+
+/* In a MAP_SYNC mapping, or where somebody else has one, or has claimed the page. */
+static bool fb_fault_wants_dax(struct fb_inode *fi, const struct vm_fault *vmf)
+{
+	const struct vm_area_struct *vma = vmf->vma;
+
+	return (vma->vm_flags & VM_SYNC) ||
+	       ((vma->vm_flags & VM_MAYSHARE) && fb_belongs_in_pmem(fi, vmf->pgoff, vmf->pgoff));
+}
+
 /* One try; 0 if the page has to be moved first. */
 static vm_fault_t fb_try_fault(struct fb_inode *fi, struct vm_fault *vmf)
 {
@@ -202,10 +241,23 @@ static vm_fault_t fb_try_fault(struct fb_inode *fi, struct vm_fault *vmf)
 		ret = VM_FAULT_SIGBUS;
 	else if (page)
 		ret = fb_map_dax(fi, page, vmf);
-	else if (!(vmf->vma->vm_flags & VM_SYNC))
+	else if (!fb_fault_wants_dax(fi, vmf))
 		ret = fb_fault_lower(fi, vmf);
 	up_read(&fi->io_sem);
 	return ret;
+}
+
+/*
+ * A page of a mapping that mlock() has locked: it is paid for. Only mlock() itself hears that this
+ * is too much, by an error that it turns into ENOMEM (it faults without FAULT_FLAG_INTERRUPTIBLE);
+ * for others the page is there, and can be reclaimed.
+ */
+static vm_fault_t fb_fault_locked(struct fb_inode *fi, const struct vm_fault *vmf)
+{
+	if (!fb_vma_is_dax(vmf->vma) || !(vmf->vma->vm_flags & VM_LOCKED) ||
+	    !fb_claim_locked_vma(fi, vmf->vma, vmf->pgoff))
+		return 0;
+	return vmf->flags & FAULT_FLAG_INTERRUPTIBLE ? 0 : VM_FAULT_SIGBUS;
 }
 
 static vm_fault_t fb_fault(struct vm_fault *vmf)
@@ -213,14 +265,14 @@ static vm_fault_t fb_fault(struct vm_fault *vmf)
 	struct fb_inode *fi = fb_vma_inode(vmf->vma);
 	/* The lower fault may let mmap_lock go, and then the mapping, and the inode with it. */
 	struct file *file = get_file(vmf->vma->vm_file);
-	unsigned int tries = 0;
-	vm_fault_t ret;
+	struct fb_patience patience = {};
+	vm_fault_t ret = fb_fault_locked(fi, vmf);
 
-	do {
+	while (!ret) {
 		ret = fb_try_fault(fi, vmf);
 		if (!ret)
-			ret = fb_fault_sync(fi, vmf, &tries);
-	} while (!ret);
+			ret = fb_fault_sync(fi, vmf, &patience);
+	}
 	fput(file);
 	return ret;
 }
@@ -233,7 +285,7 @@ static vm_fault_t fb_map_pages(struct vm_fault *vmf, pgoff_t start, pgoff_t end)
 
 	if ((vmf->vma->vm_flags & VM_SYNC) || !down_read_trylock(&fi->io_sem))
 		return 0;
-	if (!fb_page_under_pmd(fi, vmf, &index))
+	if (!fb_page_under_pmd(fi, vmf, &index) && !fb_belongs_in_pmem_nowait(fi, start, end))
 		ret = fb_lower_vm_ops(vmf->vma)->map_pages(vmf, start, end);
 	up_read(&fi->io_sem);
 	return ret;
@@ -381,7 +433,8 @@ static const struct file_operations fb_vma_file_operations = {
 int fb_mmap(struct file *file, struct vm_area_struct *vma)
 {
 	struct backing_file_ctx ctx = { .cred = current_cred(), .user_file = file, .accessed = NULL };
-	bool sync = vma->vm_flags & VM_SYNC;
+	/* The kernel hands the flag on for any mapping; a private one has nothing to be durable. */
+	bool sync = (vma->vm_flags & VM_SYNC) && (vma->vm_flags & VM_MAYSHARE);
 	const struct vm_operations_struct *ops;
 	struct file *backing;
 	int err;
@@ -396,11 +449,15 @@ int fb_mmap(struct file *file, struct vm_area_struct *vma)
 	fput(backing);
 	if (err)
 		return err;
-	if (sync)
-		vm_flags_set(vma, VM_SYNC);
 	ops = fb_wrap_vm_ops(FB_SB(file_inode(file)->i_sb), vma->vm_ops);
 	if (IS_ERR(ops))
 		return PTR_ERR(ops);
 	vma->vm_ops = ops;
+	vma->vm_private_data = (void *)(uintptr_t)__kuid_val(current_uid());
+	if (sync) {
+		vm_flags_set(vma, VM_SYNC);
+		set_bit(FB_DAX_MAPPED, &FB_I(file_inode(file))->flags);
+		fb_upgrade_mapped(FB_I(file_inode(file)), vma->vm_pgoff, vma->vm_pgoff + vma_pages(vma) - 1);
+	}
 	return 0;
 }

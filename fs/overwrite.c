@@ -73,6 +73,7 @@ static size_t fb_take_page(struct fb_inode *fi, struct kiocb *iocb, struct iov_i
 	size_t len = min(iov_iter_count(from), PAGE_SIZE), copied;
 
 	in->index = iocb->ki_pos >> PAGE_SHIFT;
+	in->clean = false;
 	in->page = fb_page_alloc(fsb);
 	if (!in->page)
 		return 0;

@@ -26,6 +26,12 @@
  *	 |_______________________|_______ forget ___________|'
  *				 '-------- touch -----------'
  *
+ * A page of a pinned range (claim.c) is resident: it changes its state like the others,
+ * but waits on a list of its own where reclaim doesn't look.
+ *
+ * A page enters as clean if the lower file has it durably: nobody has changed it since
+ * the last sync (fb_move_in()).
+ *
  * The record on PMem knows the three states; the flags are DRAM's. One
  * primitive, fb_page_set(), makes every change: status word, list, counts and
  * marks together, under the index's lock. Two exceptions change a page outside
@@ -43,22 +49,40 @@
  *     and before the lower file may be written in its place.
  */
 #include "cache.h"
+#include "claim.h"
 #include "page_index.h"
 #include "trace.h"
 
-static struct list_head *fb_list_of(struct fb_sb *fsb, u32 status, unsigned long **count)
+/* lru_lock is held, here and in the next. */
+static void fb_page_count(struct fb_sb *fsb, const struct fb_page *page, u32 status, int n)
 {
-	switch (status & FB_STATUS_STATE) {
-	case FB_STATUS_OUT_OF_SYNC:
-		*count = &fsb->nr_out_of_sync;
-		return &fsb->out_of_sync_pages;
-	case FB_STATUS_CLEAN:
-		*count = &fsb->nr_clean;
-		return &fsb->clean_pages;
-	default:
-		*count = NULL;
-		return NULL;
-	}
+	status &= FB_STATUS_STATE;
+	if (status == FB_STATUS_OUT_OF_SYNC)
+		fsb->nr_out_of_sync += n;
+	else if (status == FB_STATUS_CLEAN)
+		fsb->nr_clean += n;
+	if (page->resident && status != FB_STATUS_FREE)
+		fsb->nr_resident += n;
+	if (page->resident && status == FB_STATUS_CLEAN)
+		fsb->nr_resident_clean += n;
+}
+
+static void fb_page_enlist(struct fb_sb *fsb, struct fb_page *page, u32 status)
+{
+	if (page->resident)
+		list_move_tail(&page->lru, &fsb->resident_pages);
+	else if ((status & FB_STATUS_STATE) == FB_STATUS_CLEAN)
+		list_move_tail(&page->lru, &fsb->clean_pages);
+	else
+		list_move_tail(&page->lru, &fsb->out_of_sync_pages);
+}
+
+static void fb_mark(struct fb_inode *fi, const struct fb_page *page, xa_mark_t mark, bool set)
+{
+	if (set)
+		__xa_set_mark(&fi->index, page->index, mark);
+	else
+		__xa_clear_mark(&fi->index, page->index, mark);
 }
 
 /*
@@ -69,54 +93,73 @@ static void fb_page_set(struct fb_inode *fi, struct fb_page *page, u32 status)
 {
 	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
 	u32 old = page->status;
-	struct list_head *list;
-	unsigned long *count;
+	bool out_of_sync = (status & FB_STATUS_STATE) == FB_STATUS_OUT_OF_SYNC;
 
 	lockdep_assert_held(&fi->index.xa_lock);
 	if ((old ^ status) & FB_STATUS_DIRTY)
 		atomic_long_add(status & FB_STATUS_DIRTY ? 1 : -1, &fsb->nr_dirty);
 	if ((old ^ status) & FB_STATUS_STATE) {
 		spin_lock(&fsb->lru_lock);
-		if (fb_list_of(fsb, old, &count))
-			--*count;
-		list = fb_list_of(fsb, status, &count);
-		if (list) {
-			++*count;
-			list_move_tail(&page->lru, list);
-		} else {
+		fb_page_count(fsb, page, old, -1);
+		fb_page_count(fsb, page, status, 1);
+		if ((status & FB_STATUS_STATE) == FB_STATUS_FREE) {
 			list_del_init(&page->lru);
 			page->owner = NULL;
+			page->resident = false;
+		} else {
+			fb_page_enlist(fsb, page, status);
 		}
 		spin_unlock(&fsb->lru_lock);
 	}
 	WRITE_ONCE(page->status, status);
 	if ((status & FB_STATUS_STATE) == FB_STATUS_FREE)
 		return;
-	if (status & FB_STATUS_DIRTY)
-		__xa_set_mark(&fi->index, page->index, FB_MARK_DIRTY);
-	else
-		__xa_clear_mark(&fi->index, page->index, FB_MARK_DIRTY);
-	if ((status & FB_STATUS_STATE) == FB_STATUS_OUT_OF_SYNC)
-		__xa_set_mark(&fi->index, page->index, FB_MARK_OUT_OF_SYNC);
-	else
-		__xa_clear_mark(&fi->index, page->index, FB_MARK_OUT_OF_SYNC);
+	fb_mark(fi, page, FB_MARK_DIRTY, status & FB_STATUS_DIRTY);
+	fb_mark(fi, page, FB_MARK_OUT_OF_SYNC, out_of_sync);
+	fb_mark(fi, page, FB_MARK_RECLAIM, out_of_sync && !page->resident);
 }
 
 /**
- * fb_page_insert() - put an out-of-sync page into the index
+ * fb_page_set_resident() - a page is, or is not any more, in a pinned range
+ * @fi: its inode; io_sem is held exclusively
+ * @page: the page
+ * @resident: which
+ */
+void fb_page_set_resident(struct fb_inode *fi, struct fb_page *page, bool resident)
+{
+	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
+
+	if (page->resident == resident)
+		return;
+	xa_lock(&fi->index);
+	spin_lock(&fsb->lru_lock);
+	fb_page_count(fsb, page, page->status, -1);
+	page->resident = resident;
+	fb_page_count(fsb, page, page->status, 1);
+	fb_page_enlist(fsb, page, page->status);
+	spin_unlock(&fsb->lru_lock);
+	fb_mark(fi, page, FB_MARK_RECLAIM,
+		!resident && (page->status & FB_STATUS_STATE) == FB_STATUS_OUT_OF_SYNC);
+	xa_unlock(&fi->index);
+}
+
+/**
+ * fb_page_insert() - put a page into the index
  * @fi: the inode; io_sem is held exclusively, or nobody else uses it yet
  * @page: the page, with a committed record
  * @index: its place, which is reserved
+ * @status: FB_STATUS_OUT_OF_SYNC or FB_STATUS_CLEAN, as the record says
  */
-void fb_page_insert(struct fb_inode *fi, struct fb_page *page, pgoff_t index)
+void fb_page_insert(struct fb_inode *fi, struct fb_page *page, pgoff_t index, u32 status)
 {
 	page->owner = fi;
 	page->index = index;
 	page->referenced = true;
+	page->resident = fb_is_pinned(fi, index);
 	xa_lock(&fi->index);
 	WARN_ON_ONCE(__xa_store(&fi->index, index, page, 0));
 	fi->nr_pages++;
-	fb_page_set(fi, page, FB_STATUS_OUT_OF_SYNC);
+	fb_page_set(fi, page, status);
 	xa_unlock(&fi->index);
 }
 
@@ -143,6 +186,25 @@ void fb_page_unreserve(struct fb_inode *fi, struct fb_incoming *in)
 	fb_page_put_free(FB_SB(fi->vfs_inode.i_sb), in->page);
 }
 
+/* Makes those of the batch that are (not) clean valid, durably. */
+static void fb_pages_commit(struct fb_inode *fi, const struct fb_incoming *in, unsigned int nr, bool clean)
+{
+	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
+	struct ps_move moves[FB_MOVE_BATCH];
+	unsigned int i, n = 0;
+
+	for (i = 0; i < nr; i++) {
+		if (in[i].clean != clean)
+			continue;
+		moves[n] = (struct ps_move) {
+			.index = in[i].index, .file = fi->file, .page = fb_page_number(fsb, in[i].page) };
+		ps_page_prepare(&fsb->ps, moves[n].page, moves[n].file, moves[n].index);
+		n++;
+	}
+	if (n)
+		ps_pages_commit(&fsb->ps, moves, n, clean ? PS_PAGE_CLEAN : PS_PAGE_OUT_OF_SYNC);
+}
+
 /**
  * fb_pages_publish() - make pages primary that were copied to PMem
  * @fi: the inode; has a file record, io_sem is held exclusively
@@ -153,19 +215,13 @@ void fb_page_unreserve(struct fb_inode *fi, struct fb_incoming *in)
  */
 void fb_pages_publish(struct fb_inode *fi, struct fb_incoming *in, unsigned int nr)
 {
-	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
-	struct ps_move moves[FB_MOVE_BATCH];
-	struct ps *ps = &fsb->ps;
 	unsigned int i;
 
-	for (i = 0; i < nr; i++) {
-		moves[i] = (struct ps_move) {
-			.index = in[i].index, .file = fi->file, .page = fb_page_number(fsb, in[i].page) };
-		ps_page_prepare(ps, moves[i].page, moves[i].file, moves[i].index);
-	}
-	ps_pages_commit(ps, moves, nr, PS_PAGE_OUT_OF_SYNC);
+	fb_pages_commit(fi, in, nr, false);
+	fb_pages_commit(fi, in, nr, true);
 	for (i = 0; i < nr; i++)
-		fb_page_insert(fi, in[i].page, in[i].index);
+		fb_page_insert(fi, in[i].page, in[i].index,
+			       in[i].clean ? FB_STATUS_CLEAN : FB_STATUS_OUT_OF_SYNC);
 	trace_fb_publish(fi, in[0].index, nr);
 }
 

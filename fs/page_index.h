@@ -12,6 +12,7 @@
 struct fb_incoming {
 	struct fb_page *page;
 	pgoff_t index;
+	bool clean;			/* the lower file has the same, durably */
 };
 
 static inline struct fb_page *fb_page_find(struct fb_inode *fi, pgoff_t index)
@@ -33,7 +34,8 @@ static inline struct fb_page *fb_page_next(struct fb_inode *fi, unsigned long *i
 int fb_page_reserve(struct fb_inode *fi, pgoff_t index);
 void fb_page_unreserve(struct fb_inode *fi, struct fb_incoming *in);
 void fb_pages_publish(struct fb_inode *fi, struct fb_incoming *in, unsigned int nr);
-void fb_page_insert(struct fb_inode *fi, struct fb_page *page, pgoff_t index);
+void fb_page_insert(struct fb_inode *fi, struct fb_page *page, pgoff_t index, u32 status);
+void fb_page_set_resident(struct fb_inode *fi, struct fb_page *page, bool resident);
 void __fb_page_touch(struct fb_inode *fi, struct fb_page *page, bool mapped);
 void fb_page_begin_writeback(struct fb_inode *fi, struct fb_page *page);
 bool fb_page_end_writeback(struct fb_inode *fi, struct fb_page *page, bool ok);

@@ -6,7 +6,7 @@
 
 #include "super.h"
 
-enum { FB_OPT_CACHE, FB_OPT_MODE };
+enum { FB_OPT_CACHE, FB_OPT_MODE, FB_OPT_PIN_LIMIT, FB_OPT_PIN_LIMIT_USER };
 
 static const struct constant_table fb_modes[] = {
 	{ "auto", FB_MODE_AUTO },
@@ -17,6 +17,8 @@ static const struct constant_table fb_modes[] = {
 const struct fs_parameter_spec fb_parameters[] = {
 	fsparam_string("cache", FB_OPT_CACHE),
 	fsparam_enum("mode", FB_OPT_MODE, fb_modes),
+	fsparam_string("pin_limit", FB_OPT_PIN_LIMIT),
+	fsparam_string("pin_limit_user", FB_OPT_PIN_LIMIT_USER),
 	{}
 };
 
@@ -27,6 +29,17 @@ const struct fs_parameter_spec fb_parameters[] = {
 const char *fb_mode_name(enum fb_mode mode)
 {
 	return fb_modes[mode].name;
+}
+
+/* A number of bytes, with k, m, g behind it or not. */
+static int fb_parse_size(struct fs_context *fc, struct fs_parameter *param, u64 *size)
+{
+	char *end;
+
+	*size = memparse(param->string, &end);
+	if (*end || end == param->string || *size == FB_NO_LIMIT)
+		return fb_fail(fc, -EINVAL, "%s=%s is no size; say 64M, say", param->key, param->string);
+	return 0;
 }
 
 static int fb_parse_param(struct fs_context *fc, struct fs_parameter *param)
@@ -44,21 +57,59 @@ static int fb_parse_param(struct fs_context *fc, struct fs_parameter *param)
 	case FB_OPT_MODE:
 		opt->mode = result.uint_32;
 		return 0;
+	case FB_OPT_PIN_LIMIT:
+		return fb_parse_size(fc, param, &opt->pin_limit);
+	case FB_OPT_PIN_LIMIT_USER:
+		return fb_parse_size(fc, param, &opt->pin_limit_user);
 	default:
 		return token;
 	}
+}
+
+/**
+ * fb_set_pin_limits() - how many pages may be pinned from now on
+ * @fsb: the mount, its cache open
+ * @fc: with options, which may leave limits as they are
+ *
+ * By default half of the cache, and a quarter of it for one user. What is pinned stays so.
+ *
+ * Return: 0; -EINVAL if a limit is more than there is.
+ */
+int fb_set_pin_limits(struct fb_sb *fsb, struct fs_context *fc)
+{
+	struct fb_options *opt = fc->fs_private;
+	u64 size = (u64)fsb->ps.nr_pages << PAGE_SHIFT;
+
+	if ((opt->pin_limit != FB_NO_LIMIT && opt->pin_limit > size) ||
+	    (opt->pin_limit_user != FB_NO_LIMIT && opt->pin_limit_user > size))
+		return fb_fail(fc, -EINVAL, "no more than %llu KiB can be pinned: the cache has no more",
+			       size >> 10);
+	spin_lock(&fsb->pins.lock);
+	if (opt->pin_limit != FB_NO_LIMIT)
+		fsb->pins.most = opt->pin_limit >> PAGE_SHIFT;
+	else if (fc->purpose == FS_CONTEXT_FOR_MOUNT)
+		fsb->pins.most = fsb->ps.nr_pages / 2;
+	if (opt->pin_limit_user != FB_NO_LIMIT)
+		fsb->pins.most_of_user = opt->pin_limit_user >> PAGE_SHIFT;
+	else if (fc->purpose == FS_CONTEXT_FOR_MOUNT)
+		fsb->pins.most_of_user = fsb->ps.nr_pages / 4;
+	spin_unlock(&fsb->pins.lock);
+	return 0;
 }
 
 static int fb_reconfigure(struct fs_context *fc)
 {
 	struct fb_options *opt = fc->fs_private;
 	struct fb_sb *fsb = FB_SB(fc->root->d_sb);
+	int err;
 
 	if (opt->cache && strcmp(opt->cache, fsb->cache_path))
 		return fb_fail(fc, -EINVAL, "the cache of a mount can't be changed: unmount and mount again");
 	sync_filesystem(fc->root->d_sb);
-	WRITE_ONCE(fsb->mode, opt->mode);
-	return 0;
+	err = fb_set_pin_limits(fsb, fc);
+	if (!err)
+		WRITE_ONCE(fsb->mode, opt->mode);
+	return err;
 }
 
 static void fb_free_options(struct fs_context *fc)
@@ -88,6 +139,8 @@ int fb_init_fs_context(struct fs_context *fc)
 
 	if (!opt)
 		return -ENOMEM;
+	opt->pin_limit = FB_NO_LIMIT;
+	opt->pin_limit_user = FB_NO_LIMIT;
 	if (fc->purpose == FS_CONTEXT_FOR_RECONFIGURE)
 		opt->mode = FB_SB(fc->root->d_sb)->mode;
 	fc->fs_private = opt;

@@ -23,11 +23,13 @@
 #include <linux/file.h>
 
 #include "cache.h"
+#include "claim.h"
 #include "page_index.h"
 #include "range.h"
 #include "reserve.h"
 #include "settle.h"
 #include "tracker.h"
+#include "upgrade.h"
 #include "writeback.h"
 
 /**
@@ -129,6 +131,7 @@ static int fb_cut(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr *
 	i_size_write(inode, size);
 	fi->durable_size = min(fi->durable_size, size);
 	fb_drop_range(fi, DIV_ROUND_UP_ULL(size, PAGE_SIZE), ULONG_MAX);
+	fb_claims_cut(fi, DIV_ROUND_UP_ULL(size, PAGE_SIZE));
 	if (offset_in_page(size))
 		unmap_mapping_pages(fi->lower->i_mapping, size >> PAGE_SHIFT, 1, false);
 	fb_zero_tail(fi, size);
@@ -381,9 +384,26 @@ loff_t fb_llseek(struct file *file, loff_t offset, int whence)
 	return pos < 0 ? pos : vfs_setpos(file, pos, inode->i_sb->s_maxbytes);
 }
 
+/* Pages that lie in the range in whole, as POSIX_FADV_DONTNEED is understood. */
+static int fb_fadvise_dontneed(struct fb_inode *fi, loff_t offset, loff_t len)
+{
+	loff_t end = len && len < LLONG_MAX - offset ? offset + len : LLONG_MAX;
+	loff_t size = i_size_read(&fi->vfs_inode);
+	pgoff_t first = DIV_ROUND_UP_ULL(offset, PAGE_SIZE);
+	pgoff_t beyond = end >= size ? FB_LAST_PAGE + 1 : end >> PAGE_SHIFT;
+	struct forebay_dropped result;
+
+	return first < beyond ? fb_drop(fi, first, beyond - 1, &result) : 0;
+}
+
 int fb_fadvise(struct file *file, loff_t offset, loff_t len, int advice)
 {
-	return vfs_fadvise(fb_lower_file(file), offset, len, advice);
+	struct fb_inode *fi = FB_I(file_inode(file));
+	int err = 0;
+
+	if (advice == POSIX_FADV_DONTNEED && offset >= 0 && len >= 0 && fb_has_pages(fi))
+		err = fb_fadvise_dontneed(fi, offset, len);
+	return err ?: vfs_fadvise(fb_lower_file(file), offset, len, advice);
 }
 
 /**

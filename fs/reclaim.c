@@ -5,11 +5,12 @@
  *
  * A clean page is a copy of what the lower file has durably, so dropping it
  * writes nothing but its free record. Pages that were used since the last
- * look get a second chance; pages pinned for DMA stay. When the last page of
+ * look get a second chance; pages pinned for DMA, pinned by a user or locked stay. When the last page of
  * a file goes, its record goes too: the fsync that made the page clean made
  * the size durable.
  */
 #include "cache.h"
+#include "claim.h"
 #include "page_index.h"
 #include "settle.h"
 #include "trace.h"
@@ -44,11 +45,11 @@ void fb_drop_range(struct fb_inode *fi, pgoff_t first, pgoff_t last)
 	} while (nr == FB_FORGET_BATCH);
 }
 
-/*
- * The file record goes when it has nothing left to say. The caller holds wb_lock and
- * a reference.
+/**
+ * fb_drop_record() - the file record goes if it has nothing left to say
+ * @fi: the inode; wb_lock is held, and the caller has a reference
  */
-static void fb_drop_record(struct fb_inode *fi)
+void fb_drop_record(struct fb_inode *fi)
 {
 	u32 file;
 
@@ -74,7 +75,8 @@ static struct fb_inode *fb_reclaim_candidates(struct fb_sb *fsb, struct fb_page 
 
 	*nr = 0;
 	spin_lock(&fsb->lru_lock);
-	for (once = fsb->nr_clean; once && *budget && *nr < FB_FORGET_BATCH; once--) {
+	once = fsb->nr_clean - fsb->nr_resident_clean;
+	for (; once && *budget && *nr < FB_FORGET_BATCH; once--) {
 		page = list_first_entry_or_null(&fsb->clean_pages, struct fb_page, lru);
 		if (!page || (fi && page->owner != fi))
 			break;
@@ -95,6 +97,12 @@ static struct fb_inode *fb_reclaim_candidates(struct fb_sb *fsb, struct fb_page 
 	return fi;
 }
 
+static bool fb_is_reclaimable(struct fb_inode *fi, const struct fb_page *page)
+{
+	return page->owner == fi && page->status == FB_STATUS_CLEAN && !page->resident &&
+	       !fb_claim_locked_page(fi, page->index);
+}
+
 /* Of the candidates, those that still are clean, and their inode's, go. */
 static unsigned int fb_reclaim_from(struct fb_inode *fi, struct fb_page **pages, unsigned int nr)
 {
@@ -104,10 +112,11 @@ static unsigned int fb_reclaim_from(struct fb_inode *fi, struct fb_page **pages,
 	mutex_lock(&fi->wb_lock);
 	down_write(&fi->io_sem);
 	for (i = 0; i < nr; i++) {
-		if (pages[i]->owner != fi || pages[i]->status != FB_STATUS_CLEAN)
+		if (!fb_is_reclaimable(fi, pages[i]))
 			continue;
 		unmap_mapping_pages(fi->lower->i_mapping, pages[i]->index, 1, false);
-		if (!fb_page_pinned(fsb, pages[i]))
+		/* Asked again: who locks a page that is mapped doesn't fault. */
+		if (fb_is_reclaimable(fi, pages[i]) && !fb_page_pinned(fsb, pages[i]))
 			pages[kept++] = pages[i];
 	}
 	fb_pages_forget(fi, pages, kept);

@@ -234,7 +234,7 @@ static int fb_recover_pages(struct fb_inode *fi, struct fb_found *found)
 	list_for_each_entry_safe(page, next, &found->pages, lru) {
 		list_del_init(&page->lru);
 		if (page->index < beyond) {
-			fb_page_insert(fi, page, page->index);
+			fb_page_insert(fi, page, page->index, FB_STATUS_OUT_OF_SYNC);
 		} else {
 			ps_page_free(&fsb->ps, fb_page_number(fsb, page));
 			ps_fence(&fsb->ps);

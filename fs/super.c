@@ -21,6 +21,7 @@
 #include <linux/statfs.h>
 
 #include "cache.h"
+#include "claim.h"
 #include "mmap.h"
 #include "recover.h"
 #include "settle.h"
@@ -64,7 +65,8 @@ static int fb_show_options(struct seq_file *m, struct dentry *root)
 	struct fb_sb *fsb = FB_SB(root->d_sb);
 
 	seq_show_option(m, "cache", fsb->cache_path);
-	seq_printf(m, ",mode=%s", fb_mode_name(fsb->mode));
+	seq_printf(m, ",mode=%s,pin_limit=%luk,pin_limit_user=%luk", fb_mode_name(fsb->mode),
+		   fsb->pins.most << (PAGE_SHIFT - 10), fsb->pins.most_of_user << (PAGE_SHIFT - 10));
 	return 0;
 }
 
@@ -205,6 +207,8 @@ static int fb_fill_super(struct super_block *sb, struct fs_context *fc)
 	if (!err)
 		err = fb_cache_open(fsb, fc, fsb->cache_path);
 	if (!err)
+		err = fb_set_pin_limits(fsb, fc);
+	if (!err)
 		err = fb_recover_scan(fsb, fc);
 	if (!err)
 		err = fb_bind(fsb, fc, &root);
@@ -240,7 +244,11 @@ static struct fb_sb *fb_alloc_sb(void)
 	INIT_LIST_HEAD(&fsb->clean_pages);
 	INIT_LIST_HEAD(&fsb->out_of_sync_pages);
 	INIT_LIST_HEAD(&fsb->inodes);
+	INIT_LIST_HEAD(&fsb->resident_pages);
 	INIT_LIST_HEAD(&fsb->deleted);
+	INIT_LIST_HEAD(&fsb->kept);
+	spin_lock_init(&fsb->pins.lock);
+	INIT_LIST_HEAD(&fsb->pins.payers);
 	INIT_LIST_HEAD(&fsb->mounts);
 	init_waitqueue_head(&fsb->space_wait);
 	INIT_DELAYED_WORK(&fsb->writeback_work, fb_writeback_work);
@@ -319,6 +327,7 @@ static void fb_kill_sb(struct super_block *sb)
 	if (sb->s_root) {
 		cancel_work_sync(&fsb->recover_work);
 		cancel_delayed_work_sync(&fsb->writeback_work);
+		fb_claims_end_all(fsb);
 		err = fb_writeback_all(fsb, false);
 		err = fb_settle_all(fsb) ?: err;
 		fb_release_inodes(fsb);

@@ -14,11 +14,15 @@
 struct fb_options {
 	char *cache;
 	enum fb_mode mode;
+	u64 pin_limit, pin_limit_user;	/* bytes; FB_NO_LIMIT: not given */
 };
+
+#define FB_NO_LIMIT	U64_MAX
 
 extern const struct fs_parameter_spec fb_parameters[];
 int fb_init_fs_context(struct fs_context *fc);
 const char *fb_mode_name(enum fb_mode mode);
+int fb_set_pin_limits(struct fb_sb *fsb, struct fs_context *fc);
 int fb_get_tree(struct fs_context *fc);
 
 #endif

@@ -37,6 +37,9 @@ FB_ATTRIBUTE(pages_clean, "%lu", READ_ONCE(fsb->nr_clean));
 FB_ATTRIBUTE(pages_out_of_sync, "%lu", READ_ONCE(fsb->nr_out_of_sync));
 FB_ATTRIBUTE(pages_dirty, "%ld", atomic_long_read(&fsb->nr_dirty));
 FB_ATTRIBUTE(pages_unplaced, "%ld", atomic_long_read(&fsb->nr_unplaced));
+FB_ATTRIBUTE(pages_pinned, "%lu", READ_ONCE(fsb->pins.charged));
+FB_ATTRIBUTE(pin_limit, "%lu", READ_ONCE(fsb->pins.most));
+FB_ATTRIBUTE(pin_limit_user, "%lu", READ_ONCE(fsb->pins.most_of_user));
 FB_ATTRIBUTE(files_total, "%u", fsb->ps.nr_files);
 FB_ATTRIBUTE(files_used, "%u", READ_ONCE(fsb->nr_files_used));
 FB_ATTRIBUTE(last_error, "%d", READ_ONCE(fsb->last_error));
@@ -53,7 +56,9 @@ static const struct attribute *fb_attrs[] = {
 	&fb_attr_cache_uuid.attr, &fb_attr_lower_uuid.attr, &fb_attr_mode.attr,
 	&fb_attr_persistence.attr, &fb_attr_pages_total.attr, &fb_attr_pages_free.attr,
 	&fb_attr_pages_clean.attr, &fb_attr_pages_out_of_sync.attr, &fb_attr_pages_dirty.attr,
-	&fb_attr_pages_unplaced.attr, &fb_attr_files_total.attr, &fb_attr_files_used.attr,
+	&fb_attr_pages_unplaced.attr, &fb_attr_pages_pinned.attr,
+	&fb_attr_pin_limit.attr, &fb_attr_pin_limit_user.attr,
+	&fb_attr_files_total.attr, &fb_attr_files_used.attr,
 	&fb_attr_last_error.attr, &fb_attr_pages_recovered.attr, &fb_attr_syncs_absorbed.attr,
 	&fb_attr_syncs_lower.attr, &fb_attr_pages_absorbed.attr, &fb_attr_pages_written_back.attr,
 	&fb_attr_pages_reclaimed.attr, &fb_attr_cache_full.attr, &fb_attr_writeback_errors.attr,

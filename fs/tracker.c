@@ -75,6 +75,24 @@ struct fb_tracker fb_track_take(struct fb_inode *fi)
 }
 
 /**
+ * fb_tracked() - may a page have been changed since the last sync?
+ * @fi: the inode; io_sem is held exclusively, so nobody is changing it now
+ * @index: a volatile page
+ */
+bool fb_tracked(struct fb_inode *fi, pgoff_t index)
+{
+	const struct fb_tracker *t = &fi->tracker;
+	bool found;
+
+	spin_lock(&fi->tracker_lock);
+	found = t->overflow;
+	for (unsigned int i = 0; i < t->nr_ranges; i++)
+		found = found || (index >= t->range[i].start && index < t->range[i].end);
+	spin_unlock(&fi->tracker_lock);
+	return found;
+}
+
+/**
  * fb_track_overflow() - unknown pages are volatile: the next sync goes below
  * @fi: the inode
  */

@@ -24,6 +24,7 @@
 #include <linux/uio.h>
 
 #include "cache.h"
+#include "claim.h"
 #include "page_index.h"
 #include "recover.h"
 #include "trace.h"
@@ -45,14 +46,15 @@ struct fb_batch {
 };
 
 /* Step 1. Returns false when no out-of-sync page is left in the range. */
-static bool fb_batch_begin(struct fb_inode *fi, struct fb_batch *batch, pgoff_t first, pgoff_t last)
+static bool fb_batch_begin(struct fb_inode *fi, struct fb_batch *batch, pgoff_t first, pgoff_t last,
+			   xa_mark_t mark)
 {
 	unsigned long index = first;
 	struct fb_page *page;
 
 	batch->nr = 0;
 	while (batch->nr < FB_WRITEBACK_BATCH) {
-		page = xa_find(&fi->index, &index, last, FB_MARK_OUT_OF_SYNC);
+		page = xa_find(&fi->index, &index, last, mark);
 		if (!page)
 			break;
 		batch->pages[batch->nr++] = page;
@@ -132,8 +134,9 @@ static int fb_batch_end(struct fb_inode *fi, struct fb_batch *batch, int err)
 	return err;
 }
 
-/* Writes the range back; io_sem is held exclusively by the caller if @exclusive. */
-static int __fb_writeback_range(struct fb_inode *fi, pgoff_t first, pgoff_t last, bool exclusive)
+/* Writes pages with @mark in the range back; io_sem is held exclusively by the caller if @exclusive. */
+static int __fb_writeback_range(struct fb_inode *fi, pgoff_t first, pgoff_t last, xa_mark_t mark,
+				bool exclusive)
 {
 	struct fb_batch *batch;
 	bool more;
@@ -146,7 +149,7 @@ static int __fb_writeback_range(struct fb_inode *fi, pgoff_t first, pgoff_t last
 	while (!err) {
 		if (!exclusive)
 			down_write(&fi->io_sem);
-		more = fb_batch_begin(fi, batch, first, last);
+		more = fb_batch_begin(fi, batch, first, last, mark);
 		if (!exclusive)
 			up_write(&fi->io_sem);
 		if (!more)
@@ -176,7 +179,7 @@ int fb_writeback_range(struct fb_inode *fi, pgoff_t first, pgoff_t last)
 	int err;
 
 	mutex_lock(&fi->wb_lock);
-	err = __fb_writeback_range(fi, first, last, false);
+	err = __fb_writeback_range(fi, first, last, FB_MARK_OUT_OF_SYNC, false);
 	mutex_unlock(&fi->wb_lock);
 	return err;
 }
@@ -195,7 +198,7 @@ int fb_evict_range(struct fb_inode *fi, pgoff_t first, pgoff_t last)
 	unsigned long index = first;
 	int err;
 
-	err = __fb_writeback_range(fi, first, last, true);
+	err = __fb_writeback_range(fi, first, last, FB_MARK_OUT_OF_SYNC, true);
 	if (err)
 		return err;
 	if (xa_find(&fi->index, &index, last, FB_MARK_OUT_OF_SYNC))
@@ -204,9 +207,26 @@ int fb_evict_range(struct fb_inode *fi, pgoff_t first, pgoff_t last)
 	return 0;
 }
 
+/* What the worker does with a file: pages that would stay anyway need not be written back. */
+static int fb_writeback_for_reclaim(struct fb_inode *fi)
+{
+	int err;
+
+	mutex_lock(&fi->wb_lock);
+	err = __fb_writeback_range(fi, 0, ULONG_MAX, FB_MARK_RECLAIM, false);
+	mutex_unlock(&fi->wb_lock);
+	return err;
+}
+
 static bool fb_writeback_wanted(struct fb_sb *fsb, unsigned int of_four)
 {
-	return READ_ONCE(fsb->nr_free) + READ_ONCE(fsb->nr_clean) < fsb->ps.nr_pages / 4 * of_four;
+	unsigned long all, ready;
+
+	spin_lock(&fsb->lru_lock);
+	all = fsb->ps.nr_pages - fsb->nr_resident;
+	ready = fsb->nr_free + fsb->nr_clean - fsb->nr_resident_clean;
+	spin_unlock(&fsb->lru_lock);
+	return ready < all / 4 * of_four;
 }
 
 /* Visits every file once, or until enough is clean. Returns the first error, which ends it. */
@@ -217,7 +237,7 @@ static int fb_writeback_round(struct fb_sb *fsb)
 	int err = 0;
 
 	while (!err && fb_writeback_wanted(fsb, 2) && (fi = fb_walk_next(fsb, walk))) {
-		err = fb_writeback_range(fi, 0, ULONG_MAX);
+		err = fb_writeback_for_reclaim(fi);
 		iput(&fi->vfs_inode);
 		if (fb_cache_low(fsb))
 			fb_reclaim(fsb, fsb->ps.nr_pages / 4);
@@ -238,6 +258,8 @@ void fb_writeback_work(struct work_struct *work)
 	struct percpu_counter *cleaned = &fsb->counters[FB_PAGES_WRITTEN_BACK];
 	s64 before;
 
+	if (fb_cache_low(fsb) && READ_ONCE(fsb->pins.charged))
+		fb_claims_refresh_all(fsb);
 	if (fb_cache_low(fsb))
 		fb_reclaim(fsb, fsb->ps.nr_pages / 4);
 	if (!fb_writeback_wanted(fsb, 1))

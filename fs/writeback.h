@@ -14,6 +14,7 @@ int fb_writeback_all(struct fb_sb *fsb, bool killable);
 
 /* reclaim.c */
 unsigned int fb_reclaim(struct fb_sb *fsb, unsigned long want);
+void fb_drop_record(struct fb_inode *fi);
 void fb_drop_range(struct fb_inode *fi, pgoff_t first, pgoff_t last);
 void fb_drop_inode(struct fb_inode *fi);
 void fb_abandon(struct fb_inode *fi);

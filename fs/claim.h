@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Ranges of a file that belong in PMem, and whose they are: claim.c, pin_limit.c */
+#ifndef FOREBAY_CLAIM_H
+#define FOREBAY_CLAIM_H
+
+#include <linux/uidgid.h>
+
+#include "forebay.h"
+
+/* The last page of any file. */
+#define FB_LAST_PAGE	((pgoff_t)(LLONG_MAX >> PAGE_SHIFT))
+
+enum fb_claim_kind { FB_ATTACHED, FB_PINNED_RANGE, FB_LOCKED };
+
+/* Whose claims: the opener's, or with @file NULL the file's own; locks have a user. */
+struct fb_claimant {
+	enum fb_claim_kind kind;
+	const struct file *file;
+	kuid_t uid;			/* who pays */
+};
+
+/* claim.c */
+int fb_claim(struct fb_inode *fi, const struct fb_claimant *who, pgoff_t first, pgoff_t last, u64 *mark);
+void fb_unclaim(struct fb_inode *fi, const struct fb_claimant *who, pgoff_t first, pgoff_t last);
+void fb_claim_undo(struct fb_inode *fi, u64 mark);
+int fb_claim_locked_vma(struct fb_inode *fi, struct vm_area_struct *vma, pgoff_t index);
+bool fb_claim_locked_page(struct fb_inode *fi, pgoff_t index);
+void fb_claims_refresh(struct fb_inode *fi);
+void fb_claims_refresh_all(struct fb_sb *fsb);
+void fb_claims_cut(struct fb_inode *fi, pgoff_t beyond);
+void fb_claims_closed(struct fb_inode *fi, const struct file *file);
+void fb_claims_end(struct fb_inode *fi);
+void fb_claims_end_all(struct fb_sb *fsb);
+bool fb_is_pinned(struct fb_inode *fi, pgoff_t index);
+bool fb_is_claimed(struct fb_inode *fi, pgoff_t first, pgoff_t last);
+unsigned int fb_claims_of_page(struct fb_inode *fi, pgoff_t index, pgoff_t *until);
+
+static inline bool fb_has_claims(const struct fb_inode *fi)
+{
+	return !RB_EMPTY_ROOT(&fi->claims.rb_root);
+}
+
+/* pin_limit.c */
+struct fb_payer;
+struct fb_payer *fb_pin_charge(struct fb_sb *fsb, kuid_t uid, unsigned long pages);
+void fb_pin_uncharge(struct fb_sb *fsb, struct fb_payer *payer, unsigned long pages);
+
+#endif

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Asks the mappings of a file which of its ranges are mapped with MAP_SYNC, and which are locked.
+ *
+ * The kernel keeps all mappings of a file in an interval tree, lower inode->i_mapping->i_mmap, and
+ * a part of a mapping that is unmapped, moved, split, merged, locked or unlocked is changed there
+ * without our being told. So this tree is asked, always; one of our own would be wrong after the
+ * first mprotect().
+ *
+ * Lock: i_mmap_rwsem, shared, inside of io_sem and of any lower lock but page table locks. What is
+ * said is true of that moment. A lock that mlock() sets is set before it looks whether the pages
+ * are there; so who unmaps a page and asks after that doesn't miss it.
+ */
+#include <linux/interval_tree_generic.h>
+#include <linux/mm.h>
+
+#include "claim.h"
+#include "mapped.h"
+
+static inline unsigned long fb_vma_first(const struct vm_area_struct *vma)
+{
+	return vma->vm_pgoff;
+}
+
+static inline unsigned long fb_vma_last(struct vm_area_struct *vma)
+{
+	return vma->vm_pgoff + vma_pages(vma) - 1;
+}
+
+/* The functions of mm/interval_tree.c are not exported; the template that makes them is a header. */
+INTERVAL_TREE_DEFINE(struct vm_area_struct, shared.rb, unsigned long, shared.rb_subtree_last,
+		     fb_vma_first, fb_vma_last, static inline, fb_vmas)
+
+/* i_mmap_rwsem is held. */
+static struct vm_area_struct *fb_dax_vma(struct fb_inode *fi, pgoff_t first, pgoff_t last,
+					 unsigned long flags, const kuid_t *uid)
+{
+	struct rb_root_cached *root = &fi->lower->i_mapping->i_mmap;
+	struct vm_area_struct *vma;
+
+	for (vma = fb_vmas_iter_first(root, first, last); vma; vma = fb_vmas_iter_next(vma, first, last)) {
+		if (fb_vma_is_dax(vma) && (vma->vm_flags & flags) == flags &&
+		    (!uid || !uid_valid(*uid) || uid_eq(*uid, fb_vma_user(vma))))
+			return vma;
+	}
+	return NULL;
+}
+
+/**
+ * fb_mapped_next() - the next stretch that is in a MAP_SYNC mapping
+ * @fi: the inode
+ * @first: where to begin; becomes the first page of the stretch
+ * @last: where to end; becomes its last page
+ * @flags: VM_LOCKED, or 0 for any mapping
+ * @uid: NULL for mappings of any user's; of this one's; or INVALID_UID: becomes whose it is
+ *
+ * Return: whether there is one.
+ */
+bool fb_mapped_next(struct fb_inode *fi, pgoff_t *first, pgoff_t *last, unsigned long flags, kuid_t *uid)
+{
+	struct address_space *mapping = fi->lower->i_mapping;
+	struct vm_area_struct *vma;
+
+	if (!test_bit(FB_DAX_MAPPED, &fi->flags) || !mapping_mapped(mapping))
+		return false;
+	i_mmap_lock_read(mapping);
+	vma = fb_dax_vma(fi, *first, *last, flags, uid);
+	if (vma) {
+		*first = max(*first, fb_vma_first(vma));
+		*last = min(*last, fb_vma_last(vma));
+		if (uid)
+			*uid = fb_vma_user(vma);
+	}
+	i_mmap_unlock_read(mapping);
+	return vma;
+}
+
+/**
+ * fb_belongs_in_pmem() - is any page of a range claimed, or in a MAP_SYNC mapping?
+ * @fi: the inode; io_sem is held, in either way
+ * @first: first page
+ * @last: last page
+ */
+bool fb_belongs_in_pmem(struct fb_inode *fi, pgoff_t first, pgoff_t last)
+{
+	return fb_is_claimed(fi, first, last) || fb_mapped_next(fi, &first, &last, 0, NULL);
+}
+
+/**
+ * fb_belongs_in_pmem_nowait() - the same where sleeping is not allowed
+ * @fi: the inode; io_sem is held
+ * @first: first page
+ * @last: last page
+ *
+ * Return: true also if that can't be known now.
+ */
+bool fb_belongs_in_pmem_nowait(struct fb_inode *fi, pgoff_t first, pgoff_t last)
+{
+	struct address_space *mapping = fi->lower->i_mapping;
+	bool mapped;
+
+	if (fb_is_claimed(fi, first, last))
+		return true;
+	if (!test_bit(FB_DAX_MAPPED, &fi->flags))
+		return false;
+	if (!i_mmap_trylock_read(mapping))
+		return true;
+	mapped = fb_dax_vma(fi, first, last, 0, NULL);
+	i_mmap_unlock_read(mapping);
+	return mapped;
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The ioctls that say which ranges of a file belong in PMem: pin, unpin, attach, detach.
+ *
+ * A pin is all or nothing: first the pages are claimed and paid for (claim.c), then they are
+ * brought in, waiting for writeback to make room; if that fails the claim is undone. Pages that
+ * have come by then stay until they are reclaimed, like any others.
+ */
+#include <linux/capability.h>
+#include <linux/cred.h>
+#include <linux/fadvise.h>
+#include <linux/uaccess.h>
+
+#include "claim.h"
+#include "ioctl.h"
+#include "page_index.h"
+#include "upgrade.h"
+
+/* So much is read from below at once, in pages. */
+#define FB_READ_AHEAD	((pgoff_t)512)
+/* How long a page that hardware uses is waited for, in all. */
+#define FB_BUSY_STEP	(HZ / 50)
+#define FB_BUSY_TRIES	250
+
+/* Has the lower file system read the page, and moves it; waits for space. */
+static int fb_bring_in(struct fb_inode *fi, struct file *lower, pgoff_t index)
+{
+	unsigned long deadline = 0;
+	unsigned int busy = 0;
+	struct folio *folio;
+	int err;
+
+	for (;;) {
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		folio = read_mapping_folio(fi->lower->i_mapping, index, lower);
+		if (IS_ERR(folio))
+			return PTR_ERR(folio);
+		err = fb_bring_page(fi, index);
+		folio_put(folio);
+		if (err == -ENOSPC)
+			err = fb_wait_for_space(FB_SB(fi->vfs_inode.i_sb), &deadline);
+		else if (err == -EBUSY && ++busy <= FB_BUSY_TRIES)
+			err = schedule_timeout_killable(FB_BUSY_STEP) ? -EINTR : 0;
+		else if (err != -ENOENT)	/* went away: again */
+			return err;
+		if (err && err != -ENOENT)
+			return err;
+	}
+}
+
+static int fb_bring_in_range(struct fb_inode *fi, struct file *lower, pgoff_t first, pgoff_t last)
+{
+	pgoff_t ahead = first, upgraded, end;
+	int err = 0;
+
+	for (; !err && first <= last; first++) {
+		if (first == ahead) {
+			ahead = first;
+			upgraded = first;
+			end = min(last, ahead + FB_READ_AHEAD - 1);
+			vfs_fadvise(lower, (loff_t)ahead << PAGE_SHIFT,
+				    (loff_t)(end - ahead + 1) << PAGE_SHIFT, POSIX_FADV_WILLNEED);
+			fb_upgrade(fi, &upgraded, end, true);
+			ahead = end + 1;
+		}
+		if (!fb_page_find(fi, first))
+			err = fb_bring_in(fi, lower, first);
+	}
+	return err;
+}
+
+static int fb_pin(struct file *file, const struct fb_claimant *who, pgoff_t first, pgoff_t last)
+{
+	struct fb_inode *fi = FB_I(file_inode(file));
+	u64 mark;
+	int err;
+
+	err = fb_claim(fi, who, first, last, &mark);
+	if (err)
+		return err;
+	err = fb_bring_in_range(fi, fb_lower_file(file), first, last);
+	if (err)
+		fb_claim_undo(fi, mark);
+	return err;
+}
+
+static int fb_attach(struct file *file, const struct fb_claimant *who, pgoff_t first, pgoff_t last)
+{
+	struct fb_inode *fi = FB_I(file_inode(file));
+	u64 mark;
+	int err;
+
+	err = fb_claim(fi, who, first, last, &mark);
+	if (err)
+		return err;
+	err = fb_upgrade(fi, &first, last, true);
+	/* What finds no room moves when it is touched. */
+	return err == -ENOSPC ? 0 : err;
+}
+
+/* The pages of a range as it was asked for. */
+static int fb_range_pages(struct fb_inode *fi, const struct forebay_range *range, bool pin, pgoff_t *first,
+			  pgoff_t *last)
+{
+	loff_t size = i_size_read(&fi->vfs_inode);
+	u64 end;
+
+	if (range->offset > LLONG_MAX || check_add_overflow(range->offset, range->length, &end) ||
+	    end > LLONG_MAX)
+		return -EINVAL;
+	if (!range->length)
+		end = pin ? size : LLONG_MAX;
+	if (end <= range->offset || (pin && end > round_up(size, PAGE_SIZE)))
+		return -EINVAL;
+	*first = range->offset >> PAGE_SHIFT;
+	*last = (end - 1) >> PAGE_SHIFT;
+	return 0;
+}
+
+static int fb_may_claim(struct file *file, unsigned int nr, const struct forebay_range *range)
+{
+	if (range->flags & ~FOREBAY_KEEP)
+		return -EINVAL;
+	if ((range->flags & FOREBAY_KEEP) && !capable(CAP_SYS_ADMIN))
+		return -EPERM;
+	if ((nr == _IOC_NR(FOREBAY_IOC_ATTACH) || nr == _IOC_NR(FOREBAY_IOC_DETACH)) &&
+	    !(file->f_mode & FMODE_WRITE))
+		return -EBADF;
+	return 0;
+}
+
+/**
+ * fb_ioctl_range() - pin, unpin, attach, detach
+ * @file: upper file, a regular one
+ * @nr: the number of FOREBAY_IOC_PIN, _UNPIN, _ATTACH or _DETACH
+ * @user: the range
+ *
+ * Return: 0 or a negative errno, as forebay(3) says.
+ */
+long fb_ioctl_range(struct file *file, unsigned int nr, struct forebay_range __user *user)
+{
+	bool pin = nr == _IOC_NR(FOREBAY_IOC_PIN), attach = nr == _IOC_NR(FOREBAY_IOC_ATTACH);
+	struct fb_inode *fi = FB_I(file_inode(file));
+	struct fb_claimant who = { .uid = current_uid() };
+	struct forebay_range range;
+	pgoff_t first, last;
+	int err;
+
+	err = fb_copy_struct(&range, sizeof(range), user) ?: fb_may_claim(file, nr, &range) ?:
+	      fb_range_pages(fi, &range, pin, &first, &last);
+	if (err)
+		return err;
+	who.file = range.flags & FOREBAY_KEEP ? NULL : file;
+	who.kind = pin || nr == _IOC_NR(FOREBAY_IOC_UNPIN) ? FB_PINNED_RANGE : FB_ATTACHED;
+	if (pin)
+		return fb_pin(file, &who, first, last);
+	if (attach)
+		return fb_attach(file, &who, first, last);
+	fb_unclaim(fi, &who, first, last);
+	return 0;
+}
