@@ -50,10 +50,10 @@ test: ## what CI runs: crash states and units on the host, the command and power
 	tests/powercut/run $(or $(N),4)
 
 test-all: ## everything: test, and test-vm, test-apps, test-machine (KERNEL=debug: under KASAN and lockdep)
-	@$(MAKE) --no-print-directory test test-vm test-apps test-machine
+	@$(MAKE) --no-print-directory test test-vm test-apps test-pmdk test-machine
 
 test-host: ## unit tests of the Python parts
-	$(PYTEST) tests/bench tests/powercut tests/apps
+	$(PYTEST) tests/bench tests/powercut tests/apps tests/lib
 
 test-machine: ## tests of the test machine
 	$(PYTEST) vm/tests/test_run.py
@@ -68,6 +68,13 @@ test-core: ## run the tests of core/ on the host: every crash state, with saniti
 test-vm: modules ## the file system's semantics, coherence, errors, in the guest (KERNEL=debug: under KASAN and lockdep)
 	$(MAKE) --no-print-directory tools
 	tests/run --kernel $(KERNEL)
+
+test-pmdk: modules tools ## unmodified PMDK programs through power cuts (N=4)
+	tests/pmdk/run $(or $(N),4)
+
+test-agree: modules tools ## an hour of two processes at one file, under KASAN and lockdep (SECONDS=3600)
+	$(MAKE) --no-print-directory modules KERNEL=debug
+	tests/run --kernel debug --boot agree --seconds $(or $(SECONDS),3600)
 
 test-apps: modules tools ## real applications over ext4, xfs and btrfs; databases through a power cut
 	tests/apps/run --kernel $(KERNEL)
@@ -85,6 +92,9 @@ powercut-selftest: modules tools ## show that the power-cut campaign notices fau
 tools: ## build the forebay command into build/tools/
 	@$(MAKE) --no-print-directory -C tools O=../build/tools
 
+lib: ## build libforebay into build/lib/
+	@$(MAKE) --no-print-directory -C lib O=../build/lib
+
 check: ## static checks: checkpatch, sparse, W=1, analyzers, Python and man page lint
 	scripts/setup --for test
 	scripts/check
@@ -92,4 +102,4 @@ check: ## static checks: checkpatch, sparse, W=1, analyzers, Python and man page
 clean: ## remove build/
 	rm -rf build
 
-.PHONY: help setup modules test test-all test-machine test-host test-tools test-vm demo bench test-core test-apps debug-kernel powercut powercut-selftest tools check clean
+.PHONY: help setup modules test test-all test-machine test-host test-tools test-vm demo bench test-core test-apps debug-kernel test-pmdk test-agree powercut powercut-selftest tools lib check clean
