@@ -10,7 +10,8 @@
 #include "verb.h"
 
 static const struct verb *const verbs[] = {
-	&verb_format, &verb_status, &verb_check, &verb_drain,
+	&verb_format, &verb_status, &verb_check, &verb_drain, &verb_pin, &verb_unpin, &verb_drop,
+	&verb_attach, &verb_detach,
 };
 
 static const struct verb *find_verb(const char *name)

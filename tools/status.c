@@ -9,6 +9,7 @@
 
 #include "message.h"
 #include "mounts.h"
+#include "range.h"
 #include "status.h"
 #include "store.h"
 #include "sysfs.h"
@@ -24,7 +25,7 @@ static const struct option options[] = {
 
 struct gathering {
 	struct forebay_mounts mounts;
-	json_object *caches;		/* array */
+	json_object *caches;		/* array; files too, which have a key "file" */
 };
 
 /* Where a cache is mounted, and over what. */
@@ -122,6 +123,16 @@ static bool is_mounted(const char *name)
 	return cache_attribute(name, "pages_total", &pages);
 }
 
+static bool gather_one_file(struct gathering *all, const char *path)
+{
+	bool good = true;
+	json_object *file = gather_file(path, &good);
+
+	if (file)
+		json_object_array_add(all->caches, file);
+	return good;
+}
+
 /* A device, an image, or anything on a forebay mount. */
 static bool gather_one(struct gathering *all, const char *path)
 {
@@ -129,12 +140,14 @@ static bool gather_one(struct gathering *all, const char *path)
 	char name[NAME_MAX + 1];
 	struct stat st;
 
-	if (mount)
-		return gather_mounted(all, mount->cache);
 	if (stat(path, &st)) {
 		problem("cannot find %s: %s", path, strerror(errno));
 		return false;
 	}
+	if (mount && S_ISREG(st.st_mode))
+		return gather_one_file(all, path);
+	if (mount)
+		return gather_mounted(all, mount->cache);
 	if (S_ISDIR(st.st_mode)) {
 		problem("%s is not on a forebay mount", path);
 		advice("`forebay status` lists the mounts.");
@@ -165,11 +178,16 @@ static bool gather_all(struct gathering *all)
 static void print(const struct gathering *all)
 {
 	size_t n = json_object_array_length(all->caches);
+	json_object *one;
 
 	for (size_t i = 0; i < n; i++) {
 		if (i)
 			putchar('\n');
-		print_cache(json_object_array_get_idx(all->caches, i));
+		one = json_object_array_get_idx(all->caches, i);
+		if (json_object_object_get(one, "file"))
+			print_file(one);
+		else
+			print_cache(one);
 	}
 }
 
@@ -201,12 +219,13 @@ static enum exit_status status(const struct verb *verb, int argc, char **argv)
 
 const struct verb verb_status = {
 	.name = "status",
-	.arguments = "[--json] [MOUNTPOINT|DEVICE]...",
-	.summary = "show what caches hold and do",
+	.arguments = "[--json] [MOUNTPOINT|DEVICE|FILE]...",
+	.summary = "show what caches hold and do, or where a file is",
 	.help = "Shows the caches that are mounted, or those of the mount points and devices named.\n"
-		"A device that is not mounted is read directly, which takes root.\n"
+		"A device that is not mounted is read directly, which takes root. Of a file on a\n"
+		"mount: which ranges are mapped, attached, pinned or locked, and its pages by state.\n"
 		"\n"
-		"  --json              a JSON array with an object for each cache\n",
+		"  --json              a JSON array with an object for each cache or file\n",
 	.options = options,
 	.run = status,
 };

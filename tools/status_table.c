@@ -85,6 +85,12 @@ static void print_identity(json_object *cache)
 		row("mode");
 		puts(text(cache, "mode"));
 	}
+	if (has(cache, "pin_limit")) {
+		row("pinned");
+		printf("%s", pages_text(size, number(cache, "pages_pinned")));
+		printf(" of at most %s", pages_text(size, number(cache, "pin_limit")));
+		printf(", %s a user\n", pages_text(size, number(cache, "pin_limit_user")));
+	}
 	if (persistence) {
 		row("durable in");
 		puts(!strcmp(persistence, "cpu-cache") ? "CPU caches" :

@@ -32,6 +32,7 @@ struct verb {
 #define OPTION_HELP	{ "help", no_argument, NULL, 'h' }
 
 extern const struct verb verb_format, verb_status, verb_check, verb_drain;
+extern const struct verb verb_pin, verb_unpin, verb_attach, verb_detach, verb_drop;
 
 int next_option(const struct verb *verb, int argc, char **argv);
 void verb_help(const struct verb *verb);

@@ -10,6 +10,8 @@ VERBS = {
     "status": ["--json"],
     "check": ["--force", "--json", "--repair", "--yes", "--repair", "--yes"],
     "drain": ["--discard-unplaced", "--quiet"],
+    "pin": [], "unpin": [], "attach": [], "detach": [],
+    "drop": ["--json"],
 }
 
 
