@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """System calls that Python doesn't have, and mappings of which every byte may be touched at any time."""
 
+import collections
 import ctypes
+import fcntl
 import os
+import struct
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -20,11 +23,20 @@ FIFREEZE, FITHAW = 0xC0045877, 0xC0045878
 
 IOC_DRAIN, IOC_DISCARD, IOC_COUNTS = 0xFB01, 0xFB02, 0x8040FB03
 
+IOC_PIN, IOC_UNPIN, IOC_ATTACH, IOC_DETACH = (0x4018FB00 | n for n in range(4, 8))
+IOC_DROP, IOC_INFO = 0xC030FB08, 0xC050FB09
+KEEP, RUN = 1, 1
+ATTACHED, PINNED, MAPPED, LOCKED = 1, 2, 4, 8
+
 _libc.mmap.restype = ctypes.c_void_p
 _libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
 _libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
 _libc.msync.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
 _libc.fallocate.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_long, ctypes.c_long]
+_libc.mlock.argtypes = _libc.munlock.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+_libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+_libc.mremap.restype = ctypes.c_void_p
+_libc.mremap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_int]
 _libc.syscall.restype = ctypes.c_long
 
 
@@ -86,6 +98,32 @@ def open_by_handle(mount_fd, handle, flags):
     return checked(_libc.open_by_handle_at(mount_fd, ctypes.create_string_buffer(handle, len(handle)), flags))
 
 
+def on_range(fd, command, offset=0, length=0, flags=0, size=24):
+    """FOREBAY_IOC_PIN, _UNPIN, _ATTACH or _DETACH."""
+    fcntl.ioctl(fd, command, struct.pack("IIQQ", size, flags, offset, length))
+
+
+def drop(fd, offset=0, length=0):
+    """FOREBAY_IOC_DROP; pages dropped, pinned, busy."""
+    answer = fcntl.ioctl(fd, IOC_DROP, struct.pack("IIQQQQQ", 48, 0, offset, length, 0, 0, 0))
+    return struct.unpack("IIQQQQQ", answer)[4:]
+
+
+Info = collections.namedtuple("Info", "offset length attributes reserved clean out_of_sync dirty pinned busy volatile")
+
+
+def info(fd, offset=0, length=0, flags=0):
+    """FOREBAY_IOC_INFO."""
+    answer = fcntl.ioctl(fd, IOC_INFO, struct.pack("IIQQII6Q", 80, flags, offset, length, 0, 0, *[0] * 6))
+    return Info(*struct.unpack("IIQQII6Q", answer)[2:])
+
+
+def pages(fd, offset=0, length=0):
+    """How many are in PMem."""
+    found = info(fd, offset, length)
+    return found.clean + found.out_of_sync
+
+
 class Mapping:
     """A mapping, perhaps longer than its file: Python's own mmap refuses that."""
 
@@ -105,6 +143,27 @@ class Mapping:
         """msync(2); the offset is brought down to its page."""
         start = offset & ~4095
         checked(_libc.msync(self.address + start, (length or self.length - start) + offset - start, MS_SYNC))
+
+    def lock(self, offset=0, length=None):
+        """mlock(2)."""
+        checked(_libc.mlock(self.address + offset, length or self.length - offset))
+
+    def unlock(self, offset=0, length=None):
+        """munlock(2)."""
+        checked(_libc.munlock(self.address + offset, length or self.length - offset))
+
+    def protect(self, offset, length, prot):
+        """mprotect(2)."""
+        checked(_libc.mprotect(self.address + offset, length, prot))
+
+    def unmap(self, offset, length):
+        """munmap(2) of a part."""
+        checked(_libc.munmap(self.address + offset, length))
+
+    def remap(self, length):
+        """mremap(2), which may move it."""
+        self.address = checked_address(_libc.mremap(self.address, self.length, length, 1))
+        self.length = length
 
     def close(self):
         """munmap(2)."""

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Direct I/O: DAX pages are copied, everything else is storage's; by system call, aio and io_uring; coherent with mappings."""
+
+import os
+import random
+import subprocess
+from pathlib import Path
+
+import pytest
+from libc import MAP_SHARED, MAP_SHARED_VALIDATE, MAP_SYNC, Mapping, aligned, info, pages
+from stack import PAGE, run
+
+DAX = MAP_SHARED_VALIDATE | MAP_SYNC
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def mixed(folder, count=64, dax=(16, 8)):
+    """A file with DAX pages in the middle; a descriptor, and a direct one."""
+    fd = os.open(folder / "f", os.O_RDWR | os.O_CREAT)
+    os.pwrite(fd, b"".join(bytes([p]) * PAGE for p in range(count)), 0)
+    os.fsync(fd)
+    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+    with Mapping(fd, dax[1] * PAGE, DAX, offset=dax[0] * PAGE) as mapping:
+        for page in range(dax[1]):
+            mapping.write(page * PAGE, b"dax page")
+    assert pages(fd) == dax[1]
+    return fd, os.open(folder / "f", os.O_RDWR | os.O_DIRECT)
+
+
+def test_split(folder):
+    """A request over both: each byte from where it is, none moved, dropped or written back by it."""
+    fd, direct = mixed(folder)
+    memory = aligned(length=64 * PAGE)
+    assert os.preadv(direct, [memory], 0) == 64 * PAGE
+    for page in range(64):
+        expected = b"dax page" if 16 <= page < 24 else bytes([page]) * 8
+        assert memory[page * PAGE:page * PAGE + 8] == expected
+    before = info(fd)
+    memory[:] = b"".join(b"%04d" % p * (PAGE // 4) for p in range(64))
+    assert os.pwritev(direct, [memory], 0) == 64 * PAGE
+    after = info(fd)
+    assert (after.clean + after.out_of_sync) == 8 == (before.clean + before.out_of_sync) and after.out_of_sync == 8
+    for page in range(64):
+        assert os.pread(fd, 4, page * PAGE + 8) == b"%04d" % page
+    os.close(fd)
+    os.close(direct)
+
+
+def test_dax_pages_cost_storage_nothing(folder, shared):
+    """No I/O below, no writeback, no invalidation."""
+    fd, direct = mixed(folder)
+    run("sync")
+    memory = aligned(b"w" * PAGE)
+    writes, back = shared.writes(), shared.value("pages_written_back")
+    reads = int(Path("/sys/block/nvme0n1/stat").read_text(encoding="ascii").split()[0])
+    for turn in range(200):
+        os.pwritev(direct, [memory], (16 + turn % 8) * PAGE)
+        os.preadv(direct, [memory], (16 + turn % 8) * PAGE)
+    assert shared.writes() - writes < 10 and shared.value("pages_written_back") == back
+    assert int(Path("/sys/block/nvme0n1/stat").read_text(encoding="ascii").split()[0]) - reads < 10
+    assert info(fd).out_of_sync == 8
+    os.close(fd)
+    os.close(direct)
+
+
+def test_coherent_with_mappings(folder):
+    """Direct writes and reads beside stores to a DAX and a plain mapping, page by page."""
+    fd, direct = mixed(folder)
+    rng, model = random.Random(5), bytearray(os.pread(fd, 64 * PAGE, 0))
+    with Mapping(fd, 64 * PAGE, MAP_SHARED) as plain, Mapping(fd, 8 * PAGE, DAX, offset=16 * PAGE) as dax:
+        for _ in range(400):
+            page, count = rng.randrange(60), rng.randint(1, 4)
+            start, length = page * PAGE, count * PAGE
+            data = rng.randbytes(16) * (length // 16)
+            how = rng.randrange(5)
+            if how == 0:
+                os.pwritev(direct, [aligned(data)], start)
+                model[start:start + length] = data
+            elif how == 1:
+                plain.write(start, data)
+                model[start:start + length] = data
+            elif how == 2 and 16 <= page and page + count <= 24:
+                dax.write(start - 16 * PAGE, data)
+                model[start:start + length] = data
+            elif how == 3:
+                assert plain.read(start, length) == model[start:start + length]
+            memory = aligned(length=length)
+            assert os.preadv(direct, [memory], start) == length
+            assert memory[:] == model[start:start + length]
+    os.close(fd)
+    os.close(direct)
+
+
+@pytest.mark.parametrize("engine", ["libaio", "io_uring", "psync"])
+@pytest.mark.parametrize("size", ["4k", "64k"])
+def test_fio_verifies(folder, engine, size):
+    """fio writes a file with DAX pages in it at random, many requests at a time, and verifies it by direct reads."""
+    fd, direct = mixed(folder, 4096, (64, 512))
+    os.close(direct)
+    done = subprocess.run(["fio", "--name=f", f"--filename={folder}/f", "--size=16m", f"--bs={size}", "--rw=randwrite", "--direct=1",
+                           f"--ioengine={engine}", "--iodepth=16", "--verify=crc32c", "--do_verify=1", "--verify_fatal=1",
+                           "--end_fsync=1"], text=True, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    assert done.returncode == 0, done.stdout
+    assert pages(fd) >= 512
+    os.close(fd)
+
+
+def test_asynchronous_outside(folder):
+    """Requests that meet no DAX page stay asynchronous though the file has some: many are under way at once."""
+    fd, direct = mixed(folder, 4096, (0, 64))
+    os.close(direct)
+
+    def rate(depth):
+        report = run(f"fio --name=f --filename={folder}/f --offset=1m --size=15m --bs=4k --rw=randread --direct=1 --ioengine=libaio "
+                     f"--iodepth={depth} --time_based --runtime=2 --output-format=terse --terse-version=3")
+        return int(report.splitlines()[-1].split(";")[7])
+
+    assert rate(16) > 1.2 * rate(1)
+    assert pages(fd) == 64
+    os.close(fd)

@@ -1,0 +1,417 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Pinned and locked pages: resident, never reclaimed, limited by user and by mount, all or nothing."""
+
+import errno
+import os
+import pwd
+import signal
+import time
+
+import pytest
+from libc import (IOC_PIN, IOC_UNPIN, KEEP, KEEP_SIZE, LOCKED, MAP_SHARED, MAP_SHARED_VALIDATE, MAP_SYNC, PINNED, PUNCH_HOLE,
+                  Mapping, drop, fallocate, info, on_range, pages)
+from stack import MOUNT, PAGE, run, small_cache
+
+DAX = MAP_SHARED_VALIDATE | MAP_SYNC
+NOBODY = pwd.getpwnam("nobody").pw_uid
+
+
+def make(name, count, mode=0o666):
+    """A settled file of so many pages."""
+    fd = os.open(MOUNT / name, os.O_RDWR | os.O_CREAT)
+    for start in range(0, count, 256):
+        os.pwrite(fd, b"".join(b"%08d" % p * (PAGE // 8) for p in range(start, min(count, start + 256))), start * PAGE)
+    os.fchmod(fd, mode)
+    os.fsync(fd)
+    return fd
+
+
+def thrash(count, rounds=1):
+    """Has so many pages stored and synced."""
+    fd = os.open(MOUNT / "thrash", os.O_RDWR | os.O_CREAT)
+    os.ftruncate(fd, count * PAGE)
+    os.fsync(fd)
+    for _ in range(rounds):
+        for start in range(0, count, 32):
+            for page in range(start, min(start + 32, count)):
+                os.pwrite(fd, b"t", page * PAGE)
+            os.fdatasync(fd)
+    os.close(fd)
+
+
+def as_nobody(action):
+    """Runs it in a child without capabilities; returns what it returns, or its errno negative."""
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if not pid:
+        answer = -999
+        try:
+            os.setgroups([])
+            os.setresgid(NOBODY, NOBODY, NOBODY)
+            os.setresuid(NOBODY, NOBODY, NOBODY)
+            answer = action() or 0
+        except OSError as problem:
+            answer = -problem.errno
+        finally:
+            os.write(writer, b"%d" % answer)
+            os._exit(0)
+    os.close(writer)
+    os.waitpid(pid, 0)
+    answer = int(os.read(reader, 20))
+    os.close(reader)
+    return answer
+
+
+def failure(action, *arguments, **more):
+    """The errno of what must fail."""
+    with pytest.raises(OSError) as caught:
+        action(*arguments, **more)
+    return caught.value.errno
+
+
+@pytest.fixture(name="small")
+def small_fixture():
+    """A cache of 8 MiB with limits of 2 MiB for all and 1 MiB for a user."""
+    from conftest import clean_up  # pylint: disable=import-outside-toplevel
+    from stack import Stack  # pylint: disable=import-outside-toplevel
+    clean_up()
+    stack = Stack(cache=small_cache(8)).make()
+    run(f"mount -o remount,pin_limit=2M,pin_limit_user=1M {MOUNT}; chmod 777 {MOUNT}")
+    yield stack
+    os.chdir("/")
+    try:
+        stack.destroy()
+    finally:
+        clean_up()
+
+
+def test_resident(small):
+    """All pages of the range are brought in, holes too, and stay whatever others do; unpinned they can go."""
+    fd = make("f", 100)
+    os.ftruncate(fd, 110 * PAGE)
+    os.fsync(fd)
+    on_range(fd, IOC_PIN, 10 * PAGE + 5, 99 * PAGE + 7)     # touches pages 10 to 109
+    assert pages(fd) == 100 and info(fd).pinned == 100
+    assert info(fd, 10 * PAGE, 100 * PAGE).attributes == PINNED and info(fd, 0, 10 * PAGE).attributes == 0
+    assert small.value("pages_pinned") == 100
+    os.pwrite(fd, b"out-of-sync", 20 * PAGE)
+    thrash(small.value("pages_total") * 2)
+    assert small.value("pages_reclaimed") > 0
+    assert pages(fd) == 100
+    on_range(fd, IOC_UNPIN)
+    assert small.value("pages_pinned") == 0 and info(fd).pinned == 0
+    thrash(small.value("pages_total") * 2, 2)
+    assert pages(fd) < 100
+    assert os.pread(fd, 11, 20 * PAGE) == b"out-of-sync"
+    os.close(fd)
+
+
+def test_clean_pages_enter_clean(small):
+    """What the lower file has durably needs no writing back."""
+    fd = make("f", 64)
+    written = small.value("pages_written_back")
+    on_range(fd, IOC_PIN)
+    assert info(fd)[4:6] == (64, 0)
+    on_range(fd, IOC_UNPIN)
+    assert drop(fd) == (64, 0, 0)
+    assert small.value("pages_written_back") == written
+    os.close(fd)
+
+
+def test_overlapping_pins(small):
+    """A set a descriptor: pinned twice is pinned once; two descriptors' pins are independent, and both are paid for."""
+    fd = make("f", 64)
+    other = os.open(MOUNT / "f", os.O_RDONLY)
+    on_range(fd, IOC_PIN, 0, 20 * PAGE)
+    on_range(fd, IOC_PIN, 10 * PAGE, 20 * PAGE)
+    assert small.value("pages_pinned") == 30
+    on_range(other, IOC_PIN, 25 * PAGE, 10 * PAGE)
+    assert small.value("pages_pinned") == 40 and info(fd).pinned == 35
+    on_range(fd, IOC_UNPIN, 5 * PAGE, 22 * PAGE)
+    assert small.value("pages_pinned") == 18 and info(fd).pinned == 5 + 10
+    assert info(fd, 26 * PAGE, PAGE).attributes == PINNED
+    on_range(fd, IOC_UNPIN)
+    assert info(fd).pinned == 10
+    os.close(other)
+    assert info(fd).pinned == 0 and small.value("pages_pinned") == 0
+    os.close(fd)
+
+
+def test_goes_with_the_last_opener(small):
+    """A pin is the open file description's: dup and fork share it."""
+    fd = make("f", 16)
+    opener = os.open(MOUNT / "f", os.O_RDONLY)
+    on_range(opener, IOC_PIN)
+    double = os.dup(opener)
+    pid = os.fork()
+    if not pid:
+        signal.pause()
+    os.close(opener)
+    os.close(double)
+    assert info(fd).pinned == 16
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    assert info(fd).pinned == 0 and small.value("pages_pinned") == 0
+    os.close(fd)
+
+
+def test_kept(small):
+    """The administrator's stay with the file; only an unpin of the same kind, unlink or unmount ends them."""
+    fd = make("f", 16)
+    on_range(fd, IOC_PIN, 0, 0, KEEP)
+    os.close(fd)
+    run("echo 3 >/proc/sys/vm/drop_caches")
+    assert small.value("pages_pinned") == 16
+    fd = os.open(MOUNT / "f", os.O_RDWR)
+    on_range(fd, IOC_UNPIN)
+    assert info(fd).pinned == 16
+    assert as_nobody(lambda: on_range(fd, IOC_UNPIN, 0, 0, KEEP)) == -errno.EPERM
+    assert as_nobody(lambda: on_range(fd, IOC_PIN, 0, 0, KEEP)) == -errno.EPERM
+    on_range(fd, IOC_UNPIN, 0, 8 * PAGE, KEEP)
+    assert info(fd).pinned == 8
+    os.unlink(MOUNT / "f")
+    assert small.value("pages_pinned") == 0
+    os.close(fd)
+    fd = make("g", 16)
+    on_range(fd, IOC_PIN, 0, 0, KEEP)
+    os.close(fd)
+    small.umount()
+    small.mount()
+    assert small.value("pages_pinned") == 0
+
+
+def test_mount_limit(small):
+    """Over it: ENOMEM, nothing pinned, nothing charged, even for root; what was pinned stays."""
+    fd = make("f", 600)
+    on_range(fd, IOC_PIN, 0, 100 * PAGE)
+    assert failure(on_range, fd, IOC_PIN, 50 * PAGE, 500 * PAGE) == errno.ENOMEM
+    assert small.value("pages_pinned") == 100 and info(fd).pinned == 100
+    on_range(fd, IOC_PIN, 50 * PAGE, 462 * PAGE)
+    assert small.value("pages_pinned") == 512 == small.value("pin_limit")
+    assert failure(on_range, fd, IOC_PIN, 512 * PAGE, 1) == errno.ENOMEM
+    on_range(fd, IOC_PIN, 0, 512 * PAGE)
+    run(f"mount -o remount,pin_limit=1M {MOUNT}")
+    assert small.value("pages_pinned") == 512, "a lower limit is for new pins"
+    os.close(fd)
+
+
+def test_user_limit(small):
+    """For users without CAP_IPC_LOCK, over all their files."""
+    fd, other = make("f", 300), make("g", 300)
+
+    def pins():
+        mine, second = (os.open(MOUNT / n, os.O_RDWR) for n in "fg")
+        on_range(mine, IOC_PIN, 0, 200 * PAGE)
+        try:
+            on_range(second, IOC_PIN, 0, 57 * PAGE)
+            return 1
+        except OSError as problem:
+            if problem.errno != errno.ENOMEM:
+                return 2
+        on_range(second, IOC_PIN, 0, 56 * PAGE)
+        os.close(mine)
+        on_range(second, IOC_PIN, 0, 256 * PAGE)
+        return 0
+
+    assert as_nobody(pins) == 0
+    assert small.value("pages_pinned") == 0
+    on_range(fd, IOC_PIN, 0, 300 * PAGE)
+    os.close(fd)
+    os.close(other)
+
+
+def test_lock(small):
+    """mlock() pins what is mapped, munlock() ends it; also when the pages were there before it."""
+    fd = make("f", 128)
+    for touch in (True, False):
+        dax = Mapping(fd, 128 * PAGE, DAX)
+        if touch:
+            dax.read(0, 128 * PAGE)
+        dax.lock(0, 64 * PAGE)
+        assert info(fd, 0, 64 * PAGE).attributes & LOCKED and not info(fd, 64 * PAGE).attributes & LOCKED
+        thrash(small.value("pages_total") * 2)
+        assert pages(fd, 0, 64 * PAGE) == 64
+        assert drop(fd)[1] == 64
+        dax.unlock(32 * PAGE, 32 * PAGE)
+        assert info(fd).pinned == 32 == small.value("pages_pinned")
+        dax.unmap(0, 16 * PAGE)
+        assert info(fd).pinned == 16
+        dax.unmap(16 * PAGE, 112 * PAGE)
+        assert info(fd).pinned == 0 and small.value("pages_pinned") == 0
+        drop(fd)
+        assert pages(fd) == 0
+    os.close(fd)
+
+
+def test_lock_limits(small):
+    """ENOMEM from mlock() itself, nothing pinned; RLIMIT_MEMLOCK is asked besides."""
+    os.close(make("f", 600))
+
+    def locks():
+        import resource  # pylint: disable=import-outside-toplevel
+        mine = os.open(MOUNT / "f", os.O_RDWR)
+        first, second = Mapping(mine, 600 * PAGE, DAX), Mapping(mine, 600 * PAGE, DAX)
+        first.lock(0, 200 * PAGE)
+        try:
+            second.lock(300 * PAGE, 100 * PAGE)
+            return 1
+        except OSError as problem:
+            if problem.errno != errno.ENOMEM:
+                return 2
+        if info(mine).pinned != 200:
+            return 3
+        first.unlock(0, 200 * PAGE)
+        second.unlock(0, 600 * PAGE)
+        second.lock(300 * PAGE, 250 * PAGE)     # what was given up is noticed when the limit is hit
+        if info(mine).pinned != 250:
+            return 4
+        resource.setrlimit(resource.RLIMIT_MEMLOCK, (64 * PAGE, 64 * PAGE))
+        second.unlock(0, 600 * PAGE)
+        try:
+            first.lock(0, 65 * PAGE)
+            return 5
+        except OSError as problem:
+            if problem.errno != errno.ENOMEM:
+                return 6
+        first.lock(0, 64 * PAGE)
+        return 0
+
+    run("prlimit --memlock=67108864:67108864 --pid $PPID")
+    import resource  # pylint: disable=import-outside-toplevel
+    resource.setrlimit(resource.RLIMIT_MEMLOCK, (64 << 20, 64 << 20))
+    assert as_nobody(locks) == 0
+    fd = os.open(MOUNT / "f", os.O_RDONLY)
+    assert info(fd).pinned == 0 and small.value("pages_pinned") == 0
+    os.close(fd)
+
+
+def test_lock_parts_and_fork(small):
+    """Locked in parts, a part unlocked, moved, forked (a child inherits no lock)."""
+    fd = make("f", 64)
+    dax = Mapping(fd, 64 * PAGE, DAX)
+    dax.lock(8 * PAGE, 8 * PAGE)
+    dax.lock(12 * PAGE, 20 * PAGE)
+    assert info(fd).pinned == 24
+    dax.unlock(16 * PAGE, 4 * PAGE)
+    assert info(fd).pinned == 20
+    pid = os.fork()
+    if not pid:
+        signal.pause()
+    dax.unlock(0, 64 * PAGE)
+    assert info(fd).pinned == 0, "the child's mapping is not locked"
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    dax.lock(0, 64 * PAGE)
+    dax.unmap(32 * PAGE, 32 * PAGE)
+    dax.length = 32 * PAGE
+    dax.remap(16 * PAGE)
+    assert info(fd).pinned == 16
+    dax.remap(48 * PAGE)
+    assert info(fd).pinned == 48, "what a locked mapping grows by is locked"
+    dax.close()
+    assert info(fd).pinned == 0
+    os.close(fd)
+
+
+def test_mixed_with_a_plain_mapping(small):
+    """mlock() on a plain mapping locks memory and pins nothing here, even where somebody else has a DAX mapping."""
+    fd = make("f", 32)
+    with Mapping(fd, 32 * PAGE, MAP_SHARED) as plain, Mapping(fd, 16 * PAGE, DAX) as dax:
+        plain.lock()
+        assert info(fd).pinned == 0 and small.value("pages_pinned") == 0
+        dax.lock()
+        assert info(fd).pinned == 16
+        plain.unlock()
+        assert info(fd).pinned == 16
+    os.close(fd)
+
+
+def test_truncation(small):
+    """What is cut off is not pinned any more, also if the file grows again; a hole empties the place, which stays pinned."""
+    fd = make("f", 64)
+    on_range(fd, IOC_PIN)
+    os.ftruncate(fd, 32 * PAGE + 1)
+    assert small.value("pages_pinned") == 33 and info(fd).pinned == 33
+    os.ftruncate(fd, 64 * PAGE)
+    assert info(fd).pinned == 33 and not info(fd, 33 * PAGE).attributes
+    fallocate(fd, PUNCH_HOLE | KEEP_SIZE, 0, 4 * PAGE)
+    assert info(fd).pinned == 29 and small.value("pages_pinned") == 33
+    os.pwrite(fd, b"back", PAGE)
+    assert info(fd).pinned == 30
+    os.close(fd)
+    dax_fd = make("g", 64)
+    with Mapping(dax_fd, 64 * PAGE, DAX) as dax:
+        dax.lock()
+        os.ftruncate(dax_fd, 16 * PAGE)
+        assert info(dax_fd).pinned == 16
+    os.close(dax_fd)
+
+
+def test_pin_waits_for_space(small):
+    """A cache full of out-of-sync pages of others: they are written back, and the pin succeeds."""
+    fd = make("f", 400)
+    thrash(small.value("pages_total") - 100)
+    on_range(fd, IOC_PIN)
+    assert pages(fd) == 400
+    for page in range(0, 400, 13):
+        assert os.pread(fd, 8, page * PAGE) == b"%08d" % page
+    os.close(fd)
+
+
+def test_killed_while_waiting(small):
+    """A fault that waits for space, because everything is pinned, ends when the task is killed; or when there is room."""
+    total = small.value("pages_total")
+    run(f"mount -o remount,pin_limit={4 * total}k {MOUNT}")
+    hog, fd = make("hog", total), make("f", 16)
+    on_range(hog, IOC_PIN)
+    assert small.value("pages_free") == 0
+    children = []
+    for _ in range(2):
+        pid = os.fork()
+        if not pid:
+            try:
+                Mapping(fd, 16 * PAGE, DAX).write(3 * PAGE, b"child")
+                os._exit(0)
+            finally:
+                os._exit(1)
+        children.append(pid)
+    time.sleep(2)
+    assert os.waitpid(children[0], os.WNOHANG) == (0, 0), "it waits"
+    os.kill(children[0], signal.SIGKILL)
+    for _ in range(100):
+        if os.waitpid(children[0], os.WNOHANG)[0]:
+            break
+        time.sleep(0.1)
+    else:
+        raise AssertionError("the task can't be killed")
+    on_range(hog, IOC_UNPIN, 0, 8 * PAGE)
+    assert os.waitpid(children[1], 0)[1] == 0
+    assert os.pread(fd, 5, 3 * PAGE) == b"child" and pages(hog) >= total - 8
+    os.close(hog)
+    os.close(fd)
+
+
+def test_thrash_makes_progress(small):
+    """A working set of four times the cache through a DAX mapping, from two processes, beside a pinned file."""
+    pinned = make("pinned", 64)
+    on_range(pinned, IOC_PIN)
+    count = small.value("pages_total") * 4
+    fd = os.open(MOUNT / "big", os.O_RDWR | os.O_CREAT)
+    os.ftruncate(fd, count * PAGE)
+    os.fsync(fd)
+    children = []
+    for child in range(2):
+        pid = os.fork()
+        if not pid:
+            dax = Mapping(fd, count * PAGE, DAX)
+            for page in range(child, count, 2):
+                dax.write(page * PAGE, b"%08d" % page)
+            os._exit(0)
+        children.append(pid)
+    for pid in children:
+        assert os.waitpid(pid, 0)[1] == 0
+    assert pages(pinned) == 64
+    for page in range(0, count, 61):
+        assert os.pread(fd, 8, page * PAGE) == b"%08d" % page
+    os.close(fd)
+    os.close(pinned)

@@ -1,0 +1,314 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""DAX mappings of a part of a file, attached ranges, and the upgrade of pages that are volatile when they begin."""
+
+import errno
+import mmap
+import os
+import random
+import threading
+
+import pytest
+from libc import (ATTACHED, IOC_ATTACH, IOC_DETACH, KEEP, KEEP_SIZE, MAP_PRIVATE, MAP_SHARED, MAP_SHARED_VALIDATE, MAP_SYNC,
+                  MAPPED, PUNCH_HOLE, RUN, Mapping, fallocate, info, on_range, pages)
+from stack import LOWER, MOUNT, PAGE, run, small_cache
+
+DAX = MAP_SHARED_VALIDATE | MAP_SYNC
+PROT_READ, PROT_WRITE = mmap.PROT_READ, mmap.PROT_WRITE
+
+
+def opened(folder, count=64, name="f", settle=True):
+    """A file of so many pages, each of a byte of its own."""
+    fd = os.open(folder / name, os.O_RDWR | os.O_CREAT)
+    os.pwrite(fd, b"".join(bytes([p % 251 + 1]) * PAGE for p in range(count)), 0)
+    if settle:
+        os.fsync(fd)
+    return fd
+
+
+def contents(count):
+    """What opened() has written."""
+    return b"".join(bytes([p % 251 + 1]) * PAGE for p in range(count))
+
+
+def test_only_the_range(folder):
+    """The same file has DAX pages inside the range and volatile ones outside, whoever touches them in whatever way."""
+    fd = opened(folder)
+    with Mapping(fd, 8 * PAGE, DAX, offset=16 * PAGE) as dax, Mapping(fd, 64 * PAGE, MAP_SHARED) as plain:
+        assert pages(fd, 16 * PAGE, 8 * PAGE) == 8, "upgraded"
+        assert dax.read(0, 8 * PAGE) == contents(64)[16 * PAGE:24 * PAGE]
+        for page in range(64):
+            plain.write(page * PAGE, b"plain")
+        os.pwrite(fd, b"written" * 1000, 40 * PAGE)
+        assert info(fd, 0, 16 * PAGE)[4:6] == (0, 0) and info(fd, 24 * PAGE)[4:6] == (0, 0)
+        assert info(fd, 16 * PAGE, 8 * PAGE).out_of_sync == 8
+        assert dax.read(3 * PAGE, 5) == b"plain"
+        assert info(fd, 16 * PAGE, PAGE).attributes == MAPPED and info(fd, 24 * PAGE, PAGE).attributes == 0
+    assert info(fd).attributes == 0
+    assert pages(fd) == 8, "they stay when the mapping is gone"
+    os.close(fd)
+
+
+def test_writes_and_plain_faults_allocate_in_pmem(folder):
+    """Pages of a DAX range that nobody has in memory: a write by a call, a touch by a mapping without the flag."""
+    fd = opened(folder)
+    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+    with Mapping(fd, 16 * PAGE, DAX) as dax, Mapping(fd, 64 * PAGE, MAP_SHARED) as plain:
+        assert pages(fd) == 0
+        os.pwrite(fd, b"w", 5 * PAGE)
+        os.pwrite(fd, b"w", 20 * PAGE)
+        plain.read(6 * PAGE, 1)
+        plain.write(7 * PAGE, b"s")
+        plain.read(21 * PAGE, 1)
+        assert pages(fd) == 3 and pages(fd, 5 * PAGE, 3 * PAGE) == 3
+        assert dax.read(5 * PAGE, 2) == b"w\6" and dax.read(7 * PAGE, 2) == b"s\x08"
+    os.close(fd)
+
+
+def test_part_by_part(folder):
+    """munmap, mprotect and mremap of parts: the range is what is mapped now."""
+    fd = opened(folder)
+    dax = Mapping(fd, 32 * PAGE, DAX)
+
+    def mapped():
+        return {p for p in range(64) if info(fd, p * PAGE, PAGE).attributes & MAPPED}
+
+    assert mapped() == set(range(32))
+    dax.protect(8 * PAGE, 8 * PAGE, PROT_READ)
+    dax.protect(8 * PAGE, 4 * PAGE, PROT_READ | PROT_WRITE)
+    dax.protect(0, 4 * PAGE, PROT_READ)
+    assert mapped() == set(range(32))
+    dax.unmap(12 * PAGE, 8 * PAGE)
+    assert mapped() == set(range(12)) | set(range(20, 32))
+    dax.unmap(20 * PAGE, 12 * PAGE)
+    dax.unmap(4 * PAGE, 8 * PAGE)
+    dax.length = 4 * PAGE
+    dax.remap(40 * PAGE)
+    assert mapped() == set(range(40))
+    dax.remap(2 * PAGE)
+    assert mapped() == {0, 1}
+    pid = os.fork()
+    if not pid:
+        os.read(3 if False else os.open("/dev/zero", os.O_RDONLY), 1)
+        os.kill(os.getpid(), 19)
+        os._exit(0)
+    os.waitpid(pid, os.WUNTRACED)
+    dax.close()
+    assert mapped() == {0, 1}, "the child has it still"
+    os.kill(pid, 9)
+    os.waitpid(pid, 0)
+    assert mapped() == set()
+    os.close(fd)
+
+
+def test_upgrade_of_dirty_and_mapped_pages(folder):
+    """What was stored through a plain mapping a moment ago is there, for both, and durable by the DAX mapping."""
+    fd = opened(folder, settle=False)
+    plain = Mapping(fd, 64 * PAGE, MAP_SHARED)
+    private = Mapping(fd, 64 * PAGE, MAP_PRIVATE)
+    for page in range(64):
+        plain.write(page * PAGE + 100, b"before%03d" % page)
+    private.write(3 * PAGE, b"mine")
+    dax = Mapping(fd, 32 * PAGE, DAX)
+    assert info(fd, 0, 32 * PAGE)[4:6] == (0, 32)
+    for page in range(64):
+        assert plain.read(page * PAGE + 100, 9) == b"before%03d" % page
+        plain.write(page * PAGE + 100, b"after%03d" % page)
+    for page in range(32):
+        assert dax.read(page * PAGE + 100, 8) == b"after%03d" % page
+    assert private.read(3 * PAGE, 4) == b"mine" and private.read(4 * PAGE + 100, 8) == b"after004"
+    for mapping in (plain, private, dax):
+        mapping.close()
+    os.close(fd)
+
+
+def test_upgrade_is_no_tear(folder):
+    """Readers and writers by call and by mapping while DAX mappings come, go and are dropped again and again."""
+    fd = opened(folder, 16)
+    stop, wrong = threading.Event(), []
+    plain = Mapping(fd, 16 * PAGE, MAP_SHARED)
+
+    def write():
+        number = 0
+        while not stop.is_set():
+            number += 1
+            os.pwrite(fd, number.to_bytes(4, "little") * (PAGE // 4), random.randrange(16) * PAGE)
+
+    def read():
+        while not stop.is_set():
+            data = os.pread(fd, PAGE, random.randrange(16) * PAGE)
+            # ext4 below gives no promise about reads beside writes: only that nothing else shows up
+            if len(set(data[i:i + 4] for i in range(0, PAGE, 4))) > 3:
+                wrong.append(data)
+
+    def count():
+        """One who stores and reads back alone in a part of a page."""
+        number = 0
+        while not stop.is_set():
+            number += 1
+            plain.write(15 * PAGE + 4088, number.to_bytes(8, "little"))
+            if plain.read(15 * PAGE + 4088, 8) != number.to_bytes(8, "little"):
+                wrong.append(number)
+
+    def write_not_15():
+        number = 0
+        while not stop.is_set():
+            number += 1
+            os.pwrite(fd, number.to_bytes(4, "little") * (PAGE // 4), random.randrange(15) * PAGE)
+
+    del write
+    threads = [threading.Thread(target=t) for t in (write_not_15, read, count)]
+    for thread in threads:
+        thread.start()
+    for _ in range(30):
+        with Mapping(fd, 16 * PAGE, DAX) as dax:
+            dax.read(0, 16 * PAGE)
+        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+    stop.set()
+    for thread in threads:
+        thread.join()
+    plain.close()
+    os.close(fd)
+    assert not wrong
+
+
+def test_upgrade_without_space():
+    """What finds no room is written back and leaves the page cache; the mapping works none the less."""
+    from conftest import clean_up  # pylint: disable=import-outside-toplevel
+    from stack import Stack  # pylint: disable=import-outside-toplevel
+    clean_up()
+    stack = Stack(cache=small_cache(8)).make()
+    try:
+        total = stack.value("pages_total")
+        count = 2 * total
+        fd = os.open(MOUNT / "f", os.O_RDWR | os.O_CREAT)
+        for page in range(count):
+            os.pwrite(fd, b"%08d" % page, page * PAGE)
+        with Mapping(fd, count * PAGE, DAX) as dax:
+            found = info(fd)
+            assert found.clean + found.out_of_sync > total // 2
+            assert found.volatile == 0, "nothing volatile backs the mapping"
+            for page in range(0, count, 3):
+                assert dax.read(page * PAGE, 8) == b"%08d" % page
+            for page in range(0, count, 7):
+                dax.write(page * PAGE + 8, b"stored")
+            for page in range(0, count, 7):
+                assert os.pread(fd, 14, page * PAGE) == b"%08dstored" % page
+        os.close(fd)
+        stack.destroy()
+    finally:
+        clean_up()
+
+
+def test_attach(folder, shared):
+    """Writes to the range go to PMem without a mapping; durable by the sync, that has nothing left to do."""
+    fd = opened(folder)
+    on_range(fd, IOC_ATTACH, 8 * PAGE, 8 * PAGE)
+    assert info(fd, 8 * PAGE, 8 * PAGE).attributes == ATTACHED
+    assert pages(fd) == 8, "those in memory moved at once"
+    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+    assert pages(fd) == 0
+    os.pwrite(fd, b"x" * 3 * PAGE, 7 * PAGE)
+    assert pages(fd) == 2 and pages(fd, 8 * PAGE, 2 * PAGE) == 2
+    os.pwrite(fd, b"y", 0)
+    assert pages(fd) == 2
+    on_range(fd, IOC_DETACH, 8 * PAGE, 4 * PAGE)
+    os.pwrite(fd, b"z", 10 * PAGE)
+    os.pwrite(fd, b"z", 12 * PAGE)
+    assert pages(fd) == 3
+    runs, offset = [], 0
+    while offset < 64 * PAGE:
+        found = info(fd, offset, 0, RUN)
+        runs.append((found.offset // PAGE, found.length // PAGE, found.attributes))
+        offset = found.offset + found.length
+    assert runs == [(0, 12, 0), (12, 4, ATTACHED), (16, 48, 0)]
+    os.close(fd)
+    with open(folder / "f", "rb") as again:
+        assert info(again.fileno()).attributes == 0, "gone with its opener"
+    assert shared.value("pages_pinned") == 0
+
+
+def test_attach_explicit(stack):
+    """mode=explicit: only attached ranges absorb; an append log as a whole."""
+    stack.umount()
+    stack.mount("mode=explicit")
+    fd = os.open(MOUNT / "log", os.O_RDWR | os.O_CREAT | os.O_APPEND)
+    on_range(fd, IOC_ATTACH)
+    os.write(fd, b"first")
+    os.fsync(fd)
+    below = stack.value("syncs_lower")
+    for i in range(50):
+        os.write(fd, b"%0999d\n" % i)
+        os.fdatasync(fd)
+    assert stack.value("syncs_lower") - below < 20, "only where the file grew by a page"
+    os.close(fd)
+    stack.umount()
+    assert os.stat(LOWER / "log").st_size == 50005
+
+
+def test_kept_attachment(stack):
+    """With KEEP it stays with the file until it is undone, or the file is deleted; it doesn't keep the mount busy."""
+    fd = os.open(MOUNT / "f", os.O_RDWR | os.O_CREAT)
+    on_range(fd, IOC_ATTACH, 0, 4 * PAGE, KEEP)
+    os.close(fd)
+    run("echo 3 >/proc/sys/vm/drop_caches")
+    fd = os.open(MOUNT / "f", os.O_RDWR)
+    assert info(fd, 0, 8 * PAGE).attributes == ATTACHED
+    os.pwrite(fd, b"x" * 2 * PAGE, 0)
+    assert pages(fd) == 2
+    on_range(fd, IOC_DETACH, 0, 4 * PAGE)
+    assert info(fd, 0, 8 * PAGE).attributes == ATTACHED, "not this opener's to undo"
+    on_range(fd, IOC_DETACH, 0, PAGE, KEEP)
+    assert info(fd, 0, PAGE).attributes == 0 and info(fd, PAGE, PAGE).attributes == ATTACHED
+    os.unlink(MOUNT / "f")
+    assert info(fd, 0, 8 * PAGE).attributes == 0
+    os.close(fd)
+    fd = os.open(MOUNT / "g", os.O_RDWR | os.O_CREAT)
+    on_range(fd, IOC_ATTACH, 0, 0, KEEP)
+    os.close(fd)
+
+
+def test_hole_punched_in_a_dax_range(folder):
+    """The lower file system does it; the page comes back at the next touch, as zeros."""
+    fd = opened(folder)
+    with Mapping(fd, 16 * PAGE, DAX) as dax:
+        dax.write(0, b"gone")
+        fallocate(fd, PUNCH_HOLE | KEEP_SIZE, 0, 2 * PAGE)
+        assert pages(fd) == 14
+        assert dax.read(0, 2 * PAGE) == bytes(2 * PAGE)
+        dax.write(PAGE, b"new")
+        assert pages(fd) == 16 and os.pread(fd, 3, PAGE) == b"new"
+    os.close(fd)
+
+
+def test_truncated_under_a_dax_mapping(folder):
+    fd = opened(folder)
+    with Mapping(fd, 16 * PAGE, DAX) as dax:
+        os.ftruncate(fd, 4 * PAGE + 10)
+        assert pages(fd) == 5
+        os.ftruncate(fd, 16 * PAGE)
+        assert dax.read(4 * PAGE, 12) == bytes([5]) * 10 + b"\0\0"
+        assert dax.read(5 * PAGE, PAGE) == bytes(PAGE)
+    os.close(fd)
+
+
+@pytest.mark.parametrize("flags, dax", [(MAP_PRIVATE, False), (MAP_SHARED, True)])
+def test_flag_without_validation(folder, flags, dax):
+    """MAP_SYNC means nothing for a private mapping; for MAP_SHARED Linux doesn't check it, but hands it on."""
+    fd = opened(folder)
+    with Mapping(fd, 8 * PAGE, flags | MAP_SYNC) as mapping:
+        mapping.read(0, PAGE)
+        found = info(fd, 0, 8 * PAGE)
+    os.close(fd)
+    assert found.attributes == (MAPPED if dax else 0) and found.clean + found.out_of_sync == (8 if dax else 0)
+
+
+def test_read_only_descriptor(folder):
+    """Who may only read may map with MAP_SYNC and read; a shared mapping to write through is refused as anywhere."""
+    os.close(opened(folder))
+    fd = os.open(folder / "f", os.O_RDONLY)
+    with Mapping(fd, 8 * PAGE, DAX, prot=PROT_READ) as dax:
+        assert dax.read(PAGE, 4) == b"\2\2\2\2"
+    with pytest.raises(OSError) as caught:
+        Mapping(fd, 8 * PAGE, DAX)
+    assert caught.value.errno == errno.EACCES
+    os.close(fd)
