@@ -28,6 +28,7 @@ class Options:
     fresh: float = 0.3          # how often file systems are made anew
     in_recovery: float = 0.12   # how often the power goes again before recovery is through
     stop: bool = False          # at the first failure
+    flushed: bool = False       # writers only store to MAP_SYNC mappings of sparse files, and flush: no sync call
     map_sync: bool = True       # writers store to MAP_SYNC mappings too (forebay only)
     say: object = print
 
@@ -86,7 +87,8 @@ class Leg:
     def _shape(self, dice):
         forebay = self.system.name == "forebay"
         return Shape(file_max=(1 << 20) if forebay and self.system.cache_bytes else (256 << 10),
-                     map_sync=self.options.map_sync and forebay, syncs=dice.syncs)
+                     map_sync=self.options.map_sync and forebay, syncs=dice.syncs,
+                     flushed=self.options.flushed)
 
     def _iteration(self, number):
         return Iteration(self.folder / f"{number:03}", ordered=self.system.lower_type != "btrfs")

@@ -28,8 +28,11 @@ class Shape:
     file_max: int = 256 << 10   # bytes
     map_sync: bool = False      # the file system under test takes MAP_SYNC
     syncs: float = 1.0          # share of the usual number of sync calls
+    flushed: bool = False       # nothing but flushed stores to sparse files, which were synced when they were empty
 
     def weights(self):
+        if self.flushed:
+            return {Code.STORE_FLUSH: 1}
         weights = dict(WEIGHTS)
         if self.map_sync:
             weights[Code.STORE_FLUSH] = MAP_SYNC_WEIGHT
@@ -49,7 +52,7 @@ class Plan:
         self.hot = {}               # name -> page that is written again and again
 
     def ops(self, count):
-        made = []
+        made = self._sparse_files() if self.shape.flushed else []
         while len(made) < count:
             code = self.random.choices(self.codes, self.weights)[0]
             if not self.names or len(self.sizes) < 2:
@@ -57,6 +60,15 @@ class Plan:
             op = getattr(self, "_" + _MAKERS[code])(code)
             if op:
                 made.append(op)
+        return made
+
+    def _sparse_files(self):
+        """As many files as there may be, each a hole, with a name and a size that are durable."""
+        made = []
+        while len(self.sizes) < FILES:
+            create = self._create(Code.CREATE)
+            size = self.sizes[self.names[create.name]] = self.random.randrange(PAGE, self.shape.file_max)
+            made += [create, Op(Code.TRUNCATE, create.name, length=size), Op(Code.FSYNC, create.name)]
         return made
 
     # Each returns an operation, or nothing if there is no room for one of its kind.
