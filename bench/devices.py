@@ -11,21 +11,20 @@ import sys
 from pathlib import Path
 
 from vm.qemu import pmem_bytes
-from vm.settings import GIB, Settings
+from vm.settings import Settings
 
-NVME_BYTES = 2 * GIB
-PMEM_BYTES = GIB
 CHUNK = 4 << 20
 
 
 class Devices:
     """A folder for vm's --keep. One process at a time may use it."""
 
-    def __init__(self, folder: Path):
-        self.folder = folder
+    def __init__(self, folder: Path, pmem: int, nvme: int):
+        """Sizes in bytes."""
+        self.folder, self._pmem, self._nvme = folder, pmem, nvme
         folder.mkdir(parents=True, exist_ok=True)
         self._take()
-        _write_all_over(folder / "nvme.img", NVME_BYTES)
+        _write_all_over(folder / "nvme.img", nvme)
         self._memory = os.memfd_create("forebay-bench-pmem")
         os.posix_fallocate(self._memory, 0, pmem_bytes(self.settings()))
         pmem = folder / "pmem.img"
@@ -33,7 +32,7 @@ class Devices:
         pmem.symlink_to(f"/proc/{os.getpid()}/fd/{self._memory}")
 
     def settings(self, **others) -> Settings:
-        return Settings(pmem=PMEM_BYTES, nvme=NVME_BYTES, keep=self.folder, **others)
+        return Settings(pmem=self._pmem, nvme=self._nvme, keep=self.folder, **others)
 
     def close(self) -> None:
         (self.folder / "pmem.img").unlink(missing_ok=True)

@@ -13,6 +13,7 @@ class Target:
     to: str
     at_least: float
     of: str = "forebay"
+    to_workload: str = ""       # if it is another one
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,8 @@ class Experiment:
     budget: float = 600         # seconds: no round begins that would not end in them
     least_rounds: int = 2       # the budget notwithstanding
     full_rounds: int = 7
+    pmem_mib: int = 1024
+    nvme_mib: int = 2048
 
     def plan(self, full: bool = False, systems: tuple[str, ...] | None = None, rounds: int | None = None) -> dict:
         """What the guest is told."""
@@ -43,6 +46,11 @@ SYNC_TARGETS = (
     Target("fio-fdatasync-j2", "tmpfs", 0.8),
     Target("redis-set-c1", "ext4", 4.5), Target("redis-set-c1", "tmpfs", 0.9),
 )
+OURS = ("forebay", "forebay-cpu")
+MAPPED = ("mapped-2m", "mapped-32m", "mapped-256m", "mapped-2048m")
+DIRTY = ("dirty-4k", "dirty-32k", "dirty-256k")
+BLOCKS = tuple(f"blocks-{kib}k-t{threads}" for kib, threads in (
+    (4, 1), (16, 1), (64, 1), (128, 1), (256, 1), (1024, 1), (4, 2), (128, 2), (4, 4), (128, 4), (4, 8), (128, 8), (1024, 8)))
 READS_AND_WRITES = ("seqwrite", "seqread-cold", "seqread-cached", "randread-cached")
 
 EXPERIMENTS = {
@@ -61,4 +69,25 @@ EXPERIMENTS = {
                          ("ext4", "forebay", "overlayfs"),
                          (*(Target(workload, "ext4", 0.95) for workload in READS_AND_WRITES),
                           Target("untar", "ext4", 0.9)), rounds=7),
+    "mapping-sync": Experiment(
+        "what fdatasync() of a mapping costs, by its size and by what is dirty (hybrid-storage-thesis 5.2)",
+        (*MAPPED, *DIRTY), ("ext4", *OURS),
+        (*(Target("mapped-2m", "ext4", 37, of) for of in OURS),
+         *(Target("mapped-2048m", of, 0.8, of, "mapped-2m") for of in OURS),        # 1.25 times the latency
+         *(Target(workload, "ext4", 1, of) for of in OURS for workload in (*MAPPED[1:], *DIRTY))),
+        seconds=1.5, budget=900, pmem_mib=2560, nvme_mib=4096),
+    "sync-blocksize": Experiment(
+        "random writes to a mapping, one sync a block, by its size and the number of threads (hybrid-storage-thesis 5.3)",
+        BLOCKS, ("ext4", *OURS),
+        tuple(Target(workload, "ext4", 11 if "128k" in workload else 1, of) for of in OURS for workload in BLOCKS),
+        seconds=1.5, budget=900),
+    "direct-io": Experiment(
+        "4 KiB direct I/O, where pages are in PMem and where not",
+        ("direct-read-pmem", "direct-write-pmem", "direct-read-elsewhere", "direct-write-elsewhere"), ("ext4", "forebay"),
+        (Target("direct-read-pmem", "ext4", 10), Target("direct-write-pmem", "ext4", 10),
+         Target("direct-read-elsewhere", "ext4", 0.9), Target("direct-write-elsewhere", "ext4", 0.9)), rounds=5),
+    "locked": Experiment(
+        "a task with locked pages beside one that thrashes",
+        ("locked-alone", "locked-beside", "unlocked-beside"), ("forebay-small",),
+        (Target("locked-beside", "forebay-small", 0.9, "forebay-small", "locked-alone"),), seconds=5, rounds=3),
 }

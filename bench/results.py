@@ -7,7 +7,7 @@ from pathlib import Path
 
 from vm.settings import CHECKOUT
 
-from . import chart, sources, stats, table
+from . import chart, helpers, sources, stats, table
 from .boot import carry_out, now
 from .devices import Devices
 from .experiments import Experiment
@@ -17,12 +17,13 @@ from .versions import host, versions
 BUILD = CHECKOUT / "build" / "bench"
 
 
-def devices() -> Devices:
-    return Devices(BUILD / "images")
+def devices(experiment: Experiment) -> Devices:
+    return Devices(BUILD / f"images-{experiment.nvme_mib}", experiment.pmem_mib << 20, experiment.nvme_mib << 20)
 
 
 def measure(name: str, experiment: Experiment, plan: dict, on: Devices) -> dict:
     """Boots, measures, and returns the results as they go to JSON."""
+    helpers.make()
     if "untar" in plan["workloads"]:
         sources.make()
     say(f"{name}: {len(plan['workloads'])} workloads on {len(plan['systems'])} systems, up to {plan['rounds']} rounds")

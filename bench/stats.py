@@ -26,10 +26,11 @@ def row(workload: str, system: str, samples: list[dict]) -> dict:
     return made | {name: median(sample[name] for sample in samples if name in sample) for name in others}
 
 
-def ratio(table: list[dict], workload: str, of: str, to: str) -> float | None:
+def ratio(table: list[dict], workload: str, of: str, to: str, to_workload: str = "") -> float | None:
     """Of the medians; None if one was not measured."""
-    values = {row["system"]: row["value"] for row in table if row["workload"] == workload}
-    return values[of] / values[to] if of in values and to in values else None
+    values = {(row["workload"], row["system"]): row["value"] for row in table}
+    ours, theirs = values.get((workload, of)), values.get((to_workload or workload, to))
+    return ours / theirs if ours and theirs else None
 
 
 def ratios(table: list[dict]) -> list[dict]:
@@ -46,8 +47,8 @@ def verdicts(table: list[dict], targets: tuple[Target, ...]) -> list[dict]:
     """Each target with what was measured; those that the systems chosen cannot answer are left out."""
     found = []
     for target in targets:
-        value = ratio(table, target.workload, target.of, target.to)
+        value = ratio(table, target.workload, target.of, target.to, target.to_workload)
         if value is not None:
             found.append({"workload": target.workload, "of": target.of, "to": target.to,
-                          "at_least": target.at_least, "ratio": value, "ok": value >= target.at_least})
+                          "to_workload": target.to_workload or target.workload, "at_least": target.at_least, "ratio": value, "ok": value >= target.at_least})
     return found

@@ -79,6 +79,37 @@ def forebay():
 
 
 @contextmanager
+def forebay_cpu():
+    """forebay where CPU caches are in the persistence domain (eADR, CXL GPF)"""
+    path = "/sys/block/pmem0/dax/write_cache"
+    set_attribute(path, "0")
+    try:
+        with forebay() as place:
+            yield place
+    finally:
+        set_attribute(path, "1")
+
+
+@contextmanager
+def forebay_small():
+    """forebay with a cache of 64 MiB"""
+    run("dmsetup", "create", "small", "--table", f"0 {64 << 11} linear {PMEM} 0")
+    try:
+        run(*MKFS_EXT4, SSD)
+        run("modprobe", "forebay")
+        run("forebay", "format", "/dev/mapper/small")
+        with mounted("ext4", SSD, LOWER), mounted("forebay", LOWER, PLACE, "cache=/dev/mapper/small"):
+            yield PLACE
+    finally:
+        run("dmsetup", "remove", "--retry", "small")
+
+
+def set_attribute(path: str, value: str) -> None:
+    with open(path, "w") as file:
+        file.write(value)
+
+
+@contextmanager
 def forebay_as_it_is():
     """Mounts what is there: after a power cut, say."""
     run("modprobe", "forebay")
@@ -120,6 +151,8 @@ SYSTEMS = {
     "ext4-pmem-journal": ext4_pmem_journal,
     "dm-writecache": dm_writecache,
     "forebay": forebay,
+    "forebay-cpu": forebay_cpu,
+    "forebay-small": forebay_small,
     "overlayfs": overlayfs,
     "ext4-dax": ext4_dax,
     "tmpfs": tmpfs,

@@ -4,7 +4,7 @@
 Besides the value, in the workload's unit, a workload may return figures of its own; they go to the JSON results.
 """
 
-from . import fio, redis, untar
+from . import fio, ranges, redis, untar
 
 OPS, MIB, FILES = "ops/s", "MiB/s", "files/s"
 
@@ -21,4 +21,17 @@ WORKLOADS = {
     "seqread-cached": (MIB, "buffered sequential read, cached", fio.sequential_read(cached=True)),
     "randread-cached": (OPS, "4 KiB random read, cached", fio.random_read()),
     "untar": (FILES, "tar x of kernel sources, no sync", untar.untar()),
+    **{f"mapped-{mib}m": (MIB, f"2 MiB stored to a mapping of {mib} MiB, fdatasync", ranges.synced_mapping(mib, 512))
+       for mib in (2, 32, 256, 2048)},
+    **{f"dirty-{4 * pages}k": (MIB, f"{4 * pages} KiB stored to a mapping of 2 MiB, fdatasync", ranges.synced_mapping(2, pages))
+       for pages in (1, 8, 64)},
+    **{f"blocks-{kib}k-t{threads}": (MIB, f"{kib} KiB to a mapping at random, a sync each, {threads} threads",
+                                     ranges.synced_blocks(kib << 10, threads))
+       for kib in (4, 16, 64, 128, 256, 1024) for threads in (1, 2, 4, 8)},
+    **{f"direct-{short}-{where}": (OPS, f"4 KiB direct {rw}, {about}", ranges.direct(rw, where == "pmem"))
+       for short, rw in (("read", "randread"), ("write", "randwrite"))
+       for where, about in (("pmem", "pages in PMem"), ("elsewhere", "other pages of a file that has some"))},
+    "locked-alone": (OPS, "flushed stores to a locked DAX mapping", ranges.stores(beside=False)),
+    "locked-beside": (OPS, "the same beside a task that thrashes", ranges.stores(beside=True)),
+    "unlocked-beside": (OPS, "the same, not locked", ranges.stores(beside=True, lock=False)),
 }

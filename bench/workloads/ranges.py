@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Workloads on files of which a range belongs in PMem: mapped with MAP_SYNC, locked, or pinned by the command.
+
+On a system other than forebay the same program maps as it can there, and nothing is pinned.
+"""
+
+import os
+import statistics
+import subprocess
+from pathlib import Path
+
+from ..commands import run
+from .fio import JOB, lay_out, parse, read_all, timed
+
+# Where bench/helpers.py puts the programs, in the checkout; the guest is slow, so no import of vm.settings for it.
+BIN = Path(__file__).resolve().parents[2] / "build" / "bench" / "bin"
+PAGE, MIB = 4096, 1 << 20
+
+
+def synced_mapping(mib: int, dirty: int):
+    """Of a mapping so large, so many pages are stored to; then fdatasync() (hybrid-storage-thesis 5.2). MiB/s of dirty pages."""
+    def measure(folder: str, seconds: float) -> dict:
+        lay_out(f"{folder}/0", mib)
+        lines = run(str(BIN / "mapsync"), f"{folder}/0", str(mib * MIB // PAGE), str(dirty), str(seconds), timeout=600)
+        times = sorted(int(line) for line in lines.split())
+        middle = statistics.median(times)
+        return {"value": dirty * PAGE / MIB / (middle / 1e9), "sync_p50_us": middle / 1000,
+                "sync_p99_us": times[len(times) * 99 // 100] / 1000, "syncs": len(times)}
+    return measure
+
+
+def synced_blocks(block: int, threads: int, mib: int = 128):
+    """Random writes to a mapping, one sync a block (hybrid-storage-thesis 5.3): fio's mmap engine, a file in memory."""
+    def measure(folder: str, seconds: float) -> dict:
+        path = f"{folder}/0"
+        lay_out(path, mib)
+        in_pmem(path)
+        read_all(path)
+        report = parse(run("fio", f"--name={JOB}", f"--filename={path}", f"--numjobs={threads}", "--thread", "--ioengine=mmap",
+                           "--rw=randwrite", f"--bs={block}", f"--size={mib}m", "--fsync=1", "--group_reporting", "--overwrite=1",
+                           "--invalidate=0", "--output-format=json", *timed(seconds)))
+        return {"value": report["write"]["bw_bytes"] / MIB}
+    return measure
+
+
+def direct(rw: str, pmem: bool, mib: int = 64):
+    """4 KiB direct I/O, one at a time; on a file in PMem, or on one of which only the first page is."""
+    def measure(folder: str, seconds: float) -> dict:
+        path = f"{folder}/0"
+        lay_out(path, mib)
+        in_pmem(path, "" if pmem else "0:4k")
+        report = parse(run("fio", f"--name={JOB}", f"--filename={path}", "--ioengine=psync", "--direct=1", f"--rw={rw}", "--bs=4k",
+                           "--offset=1m", f"--size={mib - 1}m", "--output-format=json", *timed(seconds)))
+        return {"value": report["write" if rw == "randwrite" else "read"]["iops"]}
+    return measure
+
+
+def stores(beside: bool, lock: bool = True, mib: int = 8, thrash_mib: int = 256):
+    """Flushed stores to a small mapping, locked or not, on a processor of its own; alone, or beside one who thrashes."""
+    def measure(folder: str, seconds: float) -> dict:
+        lay_out(f"{folder}/0", mib)
+        lay_out(f"{folder}/1", thrash_mib)
+        Path("/sys/devices/virtual/workqueue/cpumask").write_text("1")
+        thrash = subprocess.Popen(["taskset", "-c", "0", BIN / "beside", f"{folder}/1", str(thrash_mib * MIB // PAGE), "no", "0"],
+                                  stdout=subprocess.DEVNULL) if beside else None
+        try:
+            if beside:
+                run("sleep", "5")       # until the cache is full
+            rate = run("taskset", "-c", "1", str(BIN / "beside"), f"{folder}/0", str(mib * MIB // PAGE), "lock" if lock else "no",
+                       str(seconds))
+            if thrash and thrash.poll() is not None:
+                raise ValueError("the thrashing task has ended")
+        finally:
+            if thrash:
+                thrash.kill()
+                thrash.wait()
+        return {"value": float(rate)}
+    return measure
+
+
+def in_pmem(path: str, extent: str = "") -> None:
+    """Pins a file, if it is on forebay."""
+    if run("stat", "-f", "-c", "%t", path).strip() == "46425259":
+        run("forebay", "pin", path, *([extent] if extent else []))
+    else:
+        os.sync()
