@@ -10,7 +10,7 @@ import pytest
 from conftest import BUILD, CHECKOUT
 from test_usage import VERBS
 
-PAGES = [CHECKOUT / "docs/man" / name for name in ("forebay.8", "forebay.5")]
+PAGES = [CHECKOUT / "docs/man" / name for name in ("forebay.8", "forebay.5", "forebay.3")]
 COMPLETION = CHECKOUT / "packaging/completion/forebay"
 
 
@@ -39,7 +39,7 @@ def complete(*words):
 
 def test_completion_of_verbs():
     assert set(complete("forebay", "")) == {*VERBS, "--help", "--version"}
-    assert complete("forebay", "dr") == ["drain"]
+    assert complete("forebay", "dr") == ["drain", "drop"]
 
 
 @pytest.mark.parametrize("verb", VERBS)

@@ -14,7 +14,7 @@ MOUNTED = {
     "pages_total": 1000, "pages_free": 700, "pages_clean": 200, "pages_out_of_sync": 100, "pages_dirty": 0,
     "pages_unplaced": 0, "files_total": 64, "files_used": 3, "pages_recovered": 0, "syncs_absorbed": 300,
     "syncs_lower": 100, "pages_absorbed": 512, "pages_written_back": 256, "pages_reclaimed": 0, "cache_full": 0,
-    "writeback_errors": 0, "last_error": 0,
+    "writeback_errors": 0, "last_error": 0, "pages_pinned": 0, "pin_limit": 500, "pin_limit_user": 250,
 }
 
 OFFLINE_KEYS = {"device", "mounted", "mountpoints", "lower", "cache_uuid", "lower_uuid", "pages_total", "pages_free",
