@@ -10,6 +10,7 @@ from matplotlib import pyplot               # noqa: E402
 
 from .table import number, rounds           # noqa: E402
 
+LOGARITHMIC = 50        # times the least value is the largest: then the scale is
 OURS, LIMIT, PEER = "#0b6e99", "#c9ced6", "#8a94a3"
 
 
@@ -42,7 +43,11 @@ def bars(panel, workload: str, rows: list[dict]) -> None:
     panel.bar_label(drawn, labels, fontsize=8, padding=2)
     panel.set_title(workload, fontsize=10)
     panel.set_ylabel(rows[0]["metric"], fontsize=8)
-    panel.set_ylim(0, 1.25 * max(row["spread"][1] for row in rows))
+    if max(values) > LOGARITHMIC * min(values):
+        panel.set_yscale("log")
+        panel.set_ylim(min(values) / 3, 5 * max(row["spread"][1] for row in rows))
+    else:
+        panel.set_ylim(0, 1.25 * max(row["spread"][1] for row in rows))
     panel.tick_params(labelsize=8)
     if len(rows) > 5:
         panel.tick_params(axis="x", labelrotation=25)
