@@ -134,7 +134,8 @@ int fb_lower_setattr(struct mnt_idmap *idmap, struct dentry *dentry, struct iatt
  */
 static bool fb_changes_nothing(struct mnt_idmap *idmap, const struct inode *inode, const struct iattr *attr)
 {
-	const unsigned int known = ATTR_MODE | ATTR_UID | ATTR_GID | ATTR_CTIME | ATTR_KILL_SUID | ATTR_KILL_SGID;
+	const unsigned int known = ATTR_MODE | ATTR_UID | ATTR_GID | ATTR_CTIME | ATTR_KILL_SUID |
+				   ATTR_KILL_SGID;
 	struct timespec64 ctime = inode_get_ctime(FB_I(inode)->lower);
 
 	return !(attr->ia_valid & ~known) && timespec64_equal(&attr->ia_ctime, &ctime) &&

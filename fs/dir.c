@@ -80,5 +80,5 @@ const struct file_operations fb_dir_operations = {
 	.llseek		= fb_dir_llseek,
 	.fsync		= fb_dir_fsync,
 	.unlocked_ioctl	= fb_ioctl,
-	.compat_ioctl	= fb_compat_ioctl,
+	.compat_ioctl	= compat_ptr_ioctl,
 };

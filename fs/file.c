@@ -148,6 +148,16 @@ static bool fb_is_plain(struct kiocb *iocb)
 	return is_sync_kiocb(iocb) && !(iocb->ki_flags & IOCB_DIRECT);
 }
 
+/* A synchronous request for what @iocb wants; the caller takes its position over afterwards. */
+static struct kiocb fb_sync_kiocb(struct kiocb *iocb)
+{
+	struct kiocb sync;
+
+	kiocb_clone(&sync, iocb, iocb->ki_filp);
+	sync.ki_complete = NULL;
+	return sync;
+}
+
 /* Passes one piece below, as far as that goes without a page fault. */
 static ssize_t fb_read_piece(struct kiocb *iocb, struct iov_iter *to, size_t len)
 {
@@ -184,8 +194,7 @@ static ssize_t fb_read_lower(struct kiocb *iocb, struct iov_iter *to, size_t len
 	ssize_t ret;
 
 	if (!is_sync_kiocb(iocb) && (len < iov_iter_count(to) || len > FB_DIRECT_MAX)) {
-		kiocb_clone(&sync, iocb, iocb->ki_filp);
-		sync.ki_complete = NULL;
+		sync = fb_sync_kiocb(iocb);
 		ret = fb_read_lower(&sync, to, len);
 		iocb->ki_pos = sync.ki_pos;
 		return ret;
@@ -288,8 +297,7 @@ static ssize_t fb_read_iter(struct kiocb *iocb, struct iov_iter *to)
 	if (!fb_has_pages(fi) || fb_is_direct_below(fi, iocb, iov_iter_count(to)))
 		return fb_read_lower(iocb, to, iov_iter_count(to));
 	/* Pieces are done one after the other, here: the whole can't be asynchronous. */
-	kiocb_clone(&sync, iocb, iocb->ki_filp);
-	sync.ki_complete = NULL;
+	sync = fb_sync_kiocb(iocb);
 	ret = fb_read_split(fi, &sync, to);
 	iocb->ki_pos = sync.ki_pos;
 	file_accessed(fb_lower_file(iocb->ki_filp));
@@ -329,8 +337,7 @@ static ssize_t fb_write_lower(struct kiocb *iocb, struct iov_iter *from, size_t 
 	ssize_t ret;
 
 	if (!is_sync_kiocb(iocb) && !whole) {
-		kiocb_clone(&sync, iocb, iocb->ki_filp);
-		sync.ki_complete = NULL;
+		sync = fb_sync_kiocb(iocb);
 		ret = fb_write_lower(&sync, from, len, false);
 		iocb->ki_pos = sync.ki_pos;
 		return ret;
@@ -487,8 +494,7 @@ static ssize_t fb_write_locked(struct fb_inode *fi, struct kiocb *iocb, struct i
 	    (!test_bit(FB_SIZE_EXACT, &fi->flags) &&
 	     (!fb_has_pages(fi) || fb_is_direct_below(fi, iocb, iov_iter_count(from)))))
 		return fb_write_split(fi, iocb, from);
-	kiocb_clone(&sync, iocb, iocb->ki_filp);
-	sync.ki_complete = NULL;
+	sync = fb_sync_kiocb(iocb);
 	ret = fb_write_split(fi, &sync, from);
 	iocb->ki_pos = sync.ki_pos;
 	return ret;
@@ -565,6 +571,6 @@ const struct file_operations fb_file_operations = {
 	.copy_file_range	= fb_copy_file_range,
 	.remap_file_range	= fb_remap_file_range,
 	.unlocked_ioctl		= fb_ioctl,
-	.compat_ioctl		= fb_compat_ioctl,
+	.compat_ioctl		= compat_ptr_ioctl,
 	.fop_flags		= FOP_MMAP_SYNC,
 };

@@ -289,6 +289,5 @@ int fb_setattr_size(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr
 int fb_fiemap(struct inode *inode, struct fiemap_extent_info *info, u64 start, u64 len);
 int fb_fsync(struct file *file, loff_t start, loff_t end, int datasync);
 long fb_ioctl(struct file *file, unsigned int cmd, unsigned long arg);
-long fb_compat_ioctl(struct file *file, unsigned int cmd, unsigned long arg);
 
 #endif

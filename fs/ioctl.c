@@ -149,14 +149,3 @@ long fb_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 		return fb_ioctl_sized(file, cmd, (void __user *)arg);
 	}
 }
-
-/**
- * fb_compat_ioctl() - ioctl(2) of a 32-bit program; the layouts are the same
- * @file: upper file or directory
- * @cmd: FOREBAY_IOC_*
- * @arg: as the command says
- */
-long fb_compat_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
-{
-	return fb_ioctl(file, cmd, arg);
-}

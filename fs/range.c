@@ -136,7 +136,7 @@ static int fb_cut(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr *
 		unmap_mapping_pages(fi->lower->i_mapping, size >> PAGE_SHIFT, 1, false);
 	fb_zero_tail(fi, size);
 	if (concerns)
-		fb_settle_cut(fi);
+		fb_settle_soon(FB_SB(inode->i_sb));
 	return 0;
 }
 

@@ -24,7 +24,11 @@ struct fb_deleted {
 	u32 file;
 };
 
-static void fb_settle_soon(struct fb_sb *fsb)
+/**
+ * fb_settle_soon() - a file was cut and its record says so, or it was deleted
+ * @fsb: the mount
+ */
+void fb_settle_soon(struct fb_sb *fsb)
 {
 	queue_delayed_work(fsb->wq, &fsb->settle_work, fb_cache_low(fsb) ? 0 : FB_SETTLE_DELAY);
 }
@@ -51,15 +55,6 @@ void fb_settle_deleted(struct fb_inode *fi)
 	list_add_tail(&deleted->list, &fsb->deleted);
 	spin_unlock(&fsb->inodes_lock);
 	fb_settle_soon(fsb);
-}
-
-/**
- * fb_settle_cut() - a file was cut and its record says so
- * @fi: the inode
- */
-void fb_settle_cut(struct fb_inode *fi)
-{
-	fb_settle_soon(FB_SB(fi->vfs_inode.i_sb));
 }
 
 static int fb_settle_all_deleted(struct fb_sb *fsb)
