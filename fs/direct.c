@@ -17,6 +17,9 @@
 
 #include "direct.h"
 
+/* So many pages are pinned in one go. */
+#define FB_SPAN_PAGES	16
+
 struct fb_direct {
 	struct kiocb iocb;		/* what the lower file gets */
 	struct kiocb *orig;
@@ -63,6 +66,27 @@ static void fb_direct_complete(struct kiocb *iocb, long result)
 	queue_work(FB_SB(file_inode(iocb->ki_filp)->i_sb)->wq, &direct->work);
 }
 
+/* The pages that @iter begins with. */
+struct fb_span {
+	unsigned long start;		/* address of the first */
+	size_t offset, len;		/* bytes: before what is meant, and of that */
+	unsigned long nr;
+};
+
+static struct fb_span fb_next_span(struct iov_iter *iter)
+{
+	struct fb_span span;
+
+	iov_iter_advance(iter, 0);	/* past empty segments */
+	span.offset = offset_in_page(iter_iov_addr(iter));
+	span.start = (unsigned long)iter_iov_addr(iter) - span.offset;
+	span.len = min(iov_iter_count(iter), FB_SPAN_PAGES * PAGE_SIZE - span.offset);
+	if (iter_is_iovec(iter))
+		span.len = min(span.len, iter_iov_len(iter));
+	span.nr = DIV_ROUND_UP(span.offset + span.len, PAGE_SIZE);
+	return span;
+}
+
 /*
  * Pins what @iter has, without page faults; advances it. Not by iov_iter_extract_pages(): even
  * without faults it may wait for mmap_lock, behind somebody who waits for a fault to end.
@@ -70,28 +94,23 @@ static void fb_direct_complete(struct kiocb *iocb, long result)
 static int fb_direct_pin(struct fb_direct *direct, struct iov_iter *iter)
 {
 	unsigned int flags = FOLL_NOFAULT | (direct->read ? FOLL_WRITE : 0);
-	struct page *pages[16];
-	unsigned long address;
-	size_t offset, len, part;
+	struct page *pages[FB_SPAN_PAGES];
+	struct fb_span span;
+	size_t part;
 	long nr = 0;
 
 	if (!mmap_read_trylock(current->mm))
 		return -EFAULT;
-	iov_iter_advance(iter, 0);	/* past empty segments */
 	while (iov_iter_count(iter)) {
-		address = (unsigned long)iter_iov_addr(iter);
-		offset = offset_in_page(address);
-		len = min(iov_iter_count(iter), ARRAY_SIZE(pages) * PAGE_SIZE - offset);
-		if (iter_is_iovec(iter))
-			len = min(len, iter_iov_len(iter));
-		nr = pin_user_pages(address - offset, DIV_ROUND_UP(offset + len, PAGE_SIZE), flags, pages);
+		span = fb_next_span(iter);
+		nr = pin_user_pages(span.start, span.nr, flags, pages);
 		if (nr <= 0)
 			break;
-		len = min(len, nr * PAGE_SIZE - offset);
-		iov_iter_advance(iter, len);
-		for (long i = 0; i < nr; i++, len -= part, offset = 0) {
-			part = min(len, PAGE_SIZE - offset);
-			bvec_set_page(&direct->bvec[direct->nr++], pages[i], part, offset);
+		span.len = min(span.len, nr * PAGE_SIZE - span.offset);
+		iov_iter_advance(iter, span.len);
+		for (long i = 0; i < nr; i++, span.len -= part, span.offset = 0) {
+			part = min(span.len, PAGE_SIZE - span.offset);
+			bvec_set_page(&direct->bvec[direct->nr++], pages[i], part, span.offset);
 		}
 	}
 	mmap_read_unlock(current->mm);
@@ -99,14 +118,36 @@ static int fb_direct_pin(struct fb_direct *direct, struct iov_iter *iter)
 }
 
 /**
- * fb_direct_wait() - wait for what may have made pinning fail, besides pages not there
+ * fb_direct_fault_in() - make what pinning without faults would miss
+ * @iter: what is left of a direct request
+ * @len: bytes of it
  *
- * Called without locks.
+ * Touching the pages is not enough: memory that is shared with a forked child must be
+ * copied before it can be pinned, for reading too. So they are pinned once, with faults.
+ * Waits for mmap_lock; called without locks.
+ *
+ * Return: bytes that can't be had; 0 if it is worth trying again.
  */
-void fb_direct_wait(void)
+size_t fb_direct_fault_in(const struct iov_iter *iter, size_t len)
 {
-	mmap_read_lock(current->mm);
-	mmap_read_unlock(current->mm);
+	unsigned int flags = iov_iter_rw(iter) == ITER_DEST ? FOLL_WRITE : 0;
+	struct page *pages[FB_SPAN_PAGES];
+	struct iov_iter rest = *iter;
+	struct fb_span span;
+	long nr;
+
+	if (!user_backed_iter(iter))
+		return 0;
+	iov_iter_truncate(&rest, len);
+	while (iov_iter_count(&rest)) {
+		span = fb_next_span(&rest);
+		nr = pin_user_pages_unlocked(span.start, span.nr, pages, flags);
+		if (nr <= 0)
+			break;
+		unpin_user_pages(pages, nr);
+		iov_iter_advance(&rest, min(span.len, nr * PAGE_SIZE - span.offset));
+	}
+	return iov_iter_count(&rest);
 }
 
 /* An fb_direct with the next @len bytes of @iter pinned; @iter stays. */

@@ -11,6 +11,6 @@ ssize_t fb_direct_read(struct file *lower, struct kiocb *iocb, struct iov_iter *
 		       struct backing_file_ctx *ctx);
 ssize_t fb_direct_write(struct file *lower, struct kiocb *iocb, struct iov_iter *from, size_t len, int flags,
 			struct backing_file_ctx *ctx);
-void fb_direct_wait(void);
+size_t fb_direct_fault_in(const struct iov_iter *iter, size_t len);
 
 #endif

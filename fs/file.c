@@ -49,14 +49,14 @@ static size_t fb_fault_window(struct kiocb *iocb)
 	return iocb->ki_flags & IOCB_DIRECT ? FB_DIRECT_MAX : FB_FAULT_WINDOW;
 }
 
-/* Is it no use to try again after @left bytes of the window couldn't be faulted in? */
-static bool fb_still_bad(struct kiocb *iocb, size_t left, size_t window)
+/* Faults the user's memory in after a copy has failed. Returns whether it is no use to try again. */
+static bool fb_still_bad(struct kiocb *iocb, struct iov_iter *iter, size_t window)
 {
-	if (!(iocb->ki_flags & IOCB_DIRECT))
-		return left == window;
-	if (!left)
-		fb_direct_wait();
-	return left;
+	if (iocb->ki_flags & IOCB_DIRECT)
+		return fb_direct_fault_in(iter, window);
+	if (iov_iter_rw(iter) == ITER_DEST)
+		return fault_in_iov_iter_writeable(iter, window) == window;
+	return fault_in_iov_iter_readable(iter, window) == window;
 }
 
 /**
@@ -208,7 +208,7 @@ static ssize_t fb_read_lower(struct kiocb *iocb, struct iov_iter *to, size_t len
 			break;
 		if (ret <= 0 && ret != -EFAULT)
 			break;
-		if (ret <= 0 && fb_still_bad(iocb, fault_in_iov_iter_writeable(to, window), window))
+		if (ret <= 0 && fb_still_bad(iocb, to, window))
 			break;
 	} while (done < len && iocb->ki_pos < i_size_read(file_inode(iocb->ki_filp)) &&
 		 !fatal_signal_pending(current));
@@ -452,7 +452,7 @@ static ssize_t fb_write_split(struct fb_inode *fi, struct kiocb *iocb, struct io
 		if (ret < 0 && ret != -EFAULT)
 			return done ?: ret;
 		window = min(iov_iter_count(from), fb_fault_window(iocb));
-		if (window && fb_still_bad(iocb, fault_in_iov_iter_readable(from, window), window))
+		if (window && fb_still_bad(iocb, from, window))
 			return done ?: -EFAULT;
 		if (fatal_signal_pending(current))
 			return done ?: -EINTR;

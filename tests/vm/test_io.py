@@ -89,6 +89,18 @@ def test_direct_write_from_absent_memory(folder):
     os.close(fd)
 
 
+@pytest.mark.parametrize("call", ["pwrite", "preadv"])
+def test_direct_with_memory_of_a_fork(folder, call):
+    """Private memory that a living child shares: once, a direct write from it went round for ever."""
+    (folder / "f").write_bytes(b"f" * PAGE)
+    use = ("os.pwrite(fd, memory, 0)" if call == "pwrite" else "os.preadv(fd, [memory], 0)")
+    code = (f"import mmap, os, signal\nmemory = mmap.mmap(-1, 4096, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)\nmemory[:] = b'm' * 4096\n"
+            "child = os.fork()\nif not child: signal.pause()\n"
+            f"try:\n fd = os.open({str(folder / 'f')!r}, os.O_RDWR | os.O_DIRECT)\n assert {use} == 4096\n"
+            f" assert memory[:] == open({str(folder / 'f')!r}, 'rb').read()\nfinally: os.kill(child, 9)")
+    assert subprocess.run([sys.executable, "-c", code], timeout=30, check=False).returncode == 0
+
+
 def test_bad_memory(folder):
     data = half_dax(folder / "f")
     libc = ctypes.CDLL(None, use_errno=True)
