@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+from . import tsc
 from .settings import CACHE
 
 KVM = ["-accel", "kvm", "-cpu", "host"]
@@ -24,6 +25,11 @@ PROBE_SECONDS = 5
 def arguments():
     """QEMU's arguments for the processor."""
     return KVM if kvm_works() else TCG
+
+
+def kernel_arguments():
+    """What the guest's kernel must be told about the processor."""
+    return [] if kvm_works() else tsc.kernel_arguments()
 
 
 def kvm_works():

@@ -62,7 +62,8 @@ def arguments(settings, kernel, initrd, images, shares, ports, console):
         machine = f"q35,nvdimm=on,nvdimm-persistence={settings.persistence}"
     if settings.pmem or settings.virtio_pmem:
         memory += f",slots=4,maxmem={(settings.mem + settings.pmem + settings.virtio_pmem) // MIB + 4096}M"
-    append = KERNEL_ARGUMENTS + ["sysctl.kernel.hung_task_timeout_secs=%d" % (180 if settings.is_debug() else 90)]
+    append = [*KERNEL_ARGUMENTS, *accel.kernel_arguments(),
+              "sysctl.kernel.hung_task_timeout_secs=%d" % (180 if settings.is_debug() else 90)]
     if settings.append:
         append.append(settings.append)
     argv = ["qemu-system-x86_64", *accel.arguments(), "-M", machine, "-m", memory, "-smp", str(settings.smp),
