@@ -30,6 +30,7 @@ from .shares import Shares
 
 TIMED_OUT, REPORTED, DIED = 124, 99, 98
 LOGS_KEPT = 30
+BOOTS = 3
 
 
 @dataclass
@@ -99,18 +100,37 @@ class Machine:
     # The rest runs in the machine's own thread.
 
     def _live(self):
-        temporary = Path(tempfile.mkdtemp(prefix="forebay-vm-"))
-        ports, shares = Ports(temporary), Shares(temporary)
         images_in = None
         try:
             _check_programs()
             kernel = kernels.find(self.settings.kernel)
             images_in = self._places()
+            images = qemu.make_images(self.settings, images_in)
+            for attempt in range(BOOTS):
+                self._run(kernel, images)
+                if attempt + 1 == BOOTS or not self._crashed_in_boot():
+                    break
+                print("vm: the kernel crashed before it came to the command; once more", file=sys.stderr, flush=True)
+            self._result = self._conclude()
+        except BaseException as failure:        # raised again in wait()
+            self._failure = failure
+        finally:
+            if images_in and not self.settings.keep:
+                shutil.rmtree(images_in, ignore_errors=True)
+            self._started.set()
+            if self._partial["out"]:
+                self._lines.put(self._partial["out"].decode(errors="replace"))
+            self._lines.put(None)
+
+    def _run(self, kernel, images):
+        """QEMU, until it is gone."""
+        temporary = Path(tempfile.mkdtemp(prefix="forebay-vm-"))
+        ports, shares = Ports(temporary), Shares(temporary)
+        try:
             ports.open()
             shares.start()
             initrd = temporary / "initrd"
             initrd.write_bytes(stage.initramfs(self.settings, kernel, self.command, shares.kind))
-            images = qemu.make_images(self.settings, images_in)
             argv = qemu.arguments(self.settings, kernel, initrd, images, shares, ports, self.console)
             self._process = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", "--", *argv], stdin=subprocess.DEVNULL,
                                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
@@ -119,20 +139,16 @@ class Machine:
                 self._kill()
             timeout = self.settings.timeout
             ports.carry(self._process, timeout and self._begin + timeout, self._receive, self._late)
-            self._result = self._conclude()
-        except BaseException as failure:        # raised again in wait()
-            self._failure = failure
-            self._kill()
         finally:
+            self._kill()
             ports.close()
             shares.stop()
             shutil.rmtree(temporary, ignore_errors=True)
-            if images_in and not self.settings.keep:
-                shutil.rmtree(images_in, ignore_errors=True)
-            self._started.set()
-            if self._partial["out"]:
-                self._lines.put(self._partial["out"].decode(errors="replace"))
-            self._lines.put(None)
+
+    def _crashed_in_boot(self):
+        """On a busy host QEMU's translator lets a guest run into a breakpoint with which its kernel patches itself. Nothing
+        of ours is loaded by then."""
+        return self._boot_seconds is None and not self._cut and not self._timed_out and bool(console.reports(self._log()))
 
     def _places(self):
         """The folder for the devices' images; also decides where the console's log goes."""
@@ -174,9 +190,11 @@ class Machine:
         if self._process and self._process.poll() is None:
             self._process.kill()
 
+    def _log(self):
+        return self.console.read_text(errors="replace") if self.console.exists() else ""
+
     def _conclude(self):
-        log = self.console.read_text(errors="replace") if self.console.exists() else ""
-        reports = console.reports(log) + console.our_leaks(self._leaks.decode(errors="replace"))
+        reports = console.reports(self._log()) + console.our_leaks(self._leaks.decode(errors="replace"))
         if reports and not self.settings.expect_report:
             status = REPORTED
         elif self._timed_out:

@@ -98,6 +98,12 @@ def test_panic_ends_the_run():
     assert time.monotonic() - begin < PATIENCE
 
 
+def test_a_crash_before_the_command_is_tried_again_and_told():
+    done = run("--append", "rdinit=/missing root=/dev/none", "--", "true")
+    assert done.returncode == 99 and b"Kernel panic" in done.stderr
+    assert done.stderr.count(b"once more") == 2
+
+
 def test_expected_report_leaves_the_status():
     assert run("--expect-report", "--", "echo 'WARNING: here' >/dev/kmsg; exit 5").returncode == 5
 
