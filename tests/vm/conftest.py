@@ -17,7 +17,7 @@ PERSISTENCE = os.environ.get("FOREBAY_PERSISTENCE", "mem-ctrl")
 
 def pytest_configure(config):
     """Markers."""
-    config.addinivalue_line("markers", "slow: left out on the debug kernel")
+    config.addinivalue_line("markers", "slow: left out on the debug kernel, as too slow or for the reason given")
     config.addinivalue_line("markers", "persistence: run in both persistence domains")
     if Path(SSD).exists() and "vm=1" not in os.environ.get("FOREBAY_TESTS", "vm=1"):
         raise pytest.UsageError("these tests format devices: run them with tests/run")

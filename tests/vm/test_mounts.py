@@ -156,6 +156,48 @@ def test_quota(stack):
     assert 0 < os.stat(MOUNT / "f").st_size <= 1 << 20
 
 
+@pytest.mark.slow       # for lockdep, after test_freeze: docs/decisions.md, Locks
+def test_quota_on_ext4(stack):
+    """EDQUOT reaches who writes, volatile or synced; what was acknowledged stays."""
+    stack.umount()
+    run(f"umount {LOWER}; tune2fs -O quota -Q usrquota {stack.device}; mount -o usrquota {stack.device} {LOWER}")
+    run(f"setquota -u 65534 0 1024 0 0 {LOWER}")
+    stack.mount()
+    os.chmod(MOUNT, 0o777)
+    code = (f"import errno, os\nf = os.open({str(MOUNT / 'f')!r}, os.O_RDWR | os.O_CREAT)\ndone = 0\n"
+            "try:\n for i in range(1000):\n  done += os.write(f, b'q' * 4096)\n  os.fdatasync(f)\n"
+            "except OSError as err:\n assert err.errno == errno.EDQUOT, err\n print(done)\n"
+            "os.pwrite(f, b'again', 0)\nos.fdatasync(f)")
+    done = subprocess.run([sys.executable, "-c", code], user=65534, group=65534, extra_groups=[], check=True, text=True,
+                          stdout=subprocess.PIPE)
+    size = int(done.stdout)
+    assert 0 < size <= 1 << 20
+    stack.drain()
+    stack.umount()
+    assert (LOWER / "f").read_bytes() == b"again" + b"q" * (size - 5)
+
+
+def test_mount_over_a_full_file_system(stack):
+    """Nothing has to be written below for a mount; what has its place there is synced, and only more space is refused."""
+    synced(MOUNT / "kept", b"k" * 4 * PAGE)
+    stack.umount()
+    run(f"head -c 1G /dev/zero > {LOWER}/filler", check=False)
+    assert os.statvfs(LOWER).f_bavail * os.statvfs(LOWER).f_bsize < 1 << 16
+    stack.mount()
+    synced(MOUNT / "kept", b"n" * 4 * PAGE)
+    assert stack.value("pages_absorbed") > 0
+    fd = os.open(MOUNT / "kept", os.O_RDWR)
+    with pytest.raises(OSError) as err:
+        os.pwrite(fd, b"x" * (1 << 24), 4 * PAGE)
+        os.fsync(fd)
+        os.pwrite(fd, b"x" * (1 << 24), 1 << 24)
+        os.fsync(fd)
+    assert err.value.errno == errno.ENOSPC
+    os.close(fd)
+    stack.umount()
+    assert (LOWER / "kept").read_bytes()[:4 * PAGE] == b"R" + b"n" * (4 * PAGE - 1)
+
+
 def test_idmapped_mount(stack):
     """Owners are mapped above and plain below."""
     from libc import checked, syscall  # pylint: disable=import-outside-toplevel

@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The guest's side of the tests that take two boots: guest.py PART, a function of this file.
+
+A first part says "cut" on standard output when the power may go, and waits for that. A second part, in the next boot with
+the same devices, checks what was left; a failed assertion makes the command fail.
+"""
+
+import ctypes
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "vm"))
+
+from libc import checked    # noqa: E402
+from stack import LOWER, MOUNT, PAGE, PMEM, SSD, Stack, run     # noqa: E402
+
+MIB = 512       # of the lower file system
+
+
+def await_cut():
+    """Never returns."""
+    print("cut", flush=True)
+    time.sleep(600)
+
+
+def stack_on_dm():
+    """forebay over ext4 on a device that can be held up; fresh. Its journal isn't written unless somebody asks for it."""
+    run(f"dmsetup create ssd --table '0 {MIB * 2048} linear {SSD} 0'; dmsetup mknodes")
+    return Stack(mib=MIB, device="/dev/mapper/ssd", lower_options="lazytime,commit=600").make()
+
+
+def hold_up_ssd():
+    """Nothing that is written from now on reaches the SSD, and nothing fails: who waits for it waits for ever."""
+    run("dmsetup suspend --noflush --nolockfs ssd")
+
+
+def write_synced(fd, letter, pages, first=0):
+    """Pages that are in PMem when this returns, and synced."""
+    for start in range(first, first + pages, 32):
+        for page in range(start, min(start + 32, first + pages)):
+            os.pwrite(fd, (letter + b"%08d" % page).ljust(PAGE), page * PAGE)
+        os.fdatasync(fd)
+
+
+def older_below(name, pages):
+    """An open file of which the SSD has an older state, in every page."""
+    fd = os.open(MOUNT / name, os.O_RDWR | os.O_CREAT)
+    for page in range(pages):
+        os.pwrite(fd, b"old".ljust(PAGE), page * PAGE)
+    os.fsync(fd)
+    return fd
+
+
+def has(path, letter, pages):
+    """Does a file have what write_synced() wrote?"""
+    with open(path, "rb") as file:
+        return all(file.seek(page * PAGE) >= 0 and file.read(9) == letter + b"%08d" % page for page in range(pages))
+
+
+def unplaced(stack, pages):
+    """Waits until the worker has tried all files."""
+    deadline = time.monotonic() + 20
+    while stack.value("pages_unplaced") != pages and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert stack.value("pages_unplaced") == pages, (stack.value("pages_unplaced"), pages)
+
+
+# A cache full of pages that are not below.
+
+def full_1():
+    """All pages of the cache are out-of-sync."""
+    stack = stack_on_dm()
+    total = stack.value("pages_total")
+    fd = older_below("f", total)
+    write_synced(fd, b"f", 1)       # from now on whole pages go to PMem at once
+    hold_up_ssd()
+    write_synced(fd, b"f", total - 64)
+    out_of_sync = stack.value("pages_out_of_sync")
+    assert out_of_sync >= total - 64 and stack.value("pages_clean") == 0
+    print("out-of-sync", out_of_sync)
+    await_cut()
+
+
+def full_2():
+    """The mount call alone is measured; then all is there."""
+    run(f"modprobe forebay; modprobe ext4; mkdir -p {LOWER} {MOUNT}; mount {SSD} {LOWER}")
+    libc = ctypes.CDLL(None, use_errno=True)
+    begin = time.monotonic()
+    checked(libc.mount(os.fsencode(LOWER), os.fsencode(MOUNT), b"forebay", ctypes.c_ulong(0), b"cache=" + os.fsencode(PMEM)))
+    seconds = time.monotonic() - begin
+    stack = Stack(mib=MIB)
+    pages = stack.value("pages_total") - 64
+    print(f"seconds {seconds:.3f}")
+    print("recovered", stack.value("pages_recovered"))
+    assert stack.value("pages_recovered") >= pages
+    assert has(MOUNT / "f", b"f", pages)
+    stack.umount()
+    assert has(LOWER / "f", b"f", pages)
+    stack.destroy()
+
+
+# Deletions that were, and were not, durable.
+
+def deleted_1():
+    """Two files are deleted; one deletion never becomes durable, though there is time for it."""
+    stack = stack_on_dm()
+    files = [older_below(name, 8) for name in ("back", "gone", "linked")]
+    os.link(MOUNT / "linked", MOUNT / "other name")
+    os.fsync(files[-1])     # the new name is paid for
+    stack.drain()
+    os.sync()
+    for fd in files:
+        write_synced(fd, b"n", 8)
+        os.close(fd)
+    assert stack.value("pages_out_of_sync") == 24
+    os.unlink(MOUNT / "gone")
+    os.unlink(MOUNT / "linked")
+    os.sync()
+    hold_up_ssd()
+    os.unlink(MOUNT / "back")
+    time.sleep(3)       # the deletion would be made durable after one
+    await_cut()
+
+
+def deleted_2():
+    """The file whose deletion was lost is back as it was synced, not as it was below."""
+    run(f"modprobe forebay; mkdir -p {LOWER} {MOUNT}")
+    stack = Stack(mib=MIB)
+    stack.mount_lower()
+    assert (LOWER / "back").read_bytes()[:3] == b"old"
+    stack.mount()
+    assert sorted(os.listdir(MOUNT)) == ["back", "lost+found", "other name"]
+    assert has(MOUNT / "back", b"n", 8) and has(MOUNT / "other name", b"n", 8)
+    unplaced(stack, 0)
+    assert stack.value("files_used") == 2
+    stack.umount()
+    assert has(LOWER / "back", b"n", 8) and has(LOWER / "other name", b"n", 8)
+    stack.destroy()
+
+
+# Files that somebody else changed between two boots.
+
+PAGES = {"removed": 3, "replaced": 5, "damaged": 7, "immutable": 9, "kept": 11}
+
+
+def changed_1():
+    """Synced pages of several files."""
+    stack = stack_on_dm()
+    files = {name: older_below(name, pages) for name, pages in PAGES.items()}
+    stack.drain()
+    os.sync()
+    for name, fd in files.items():
+        write_synced(fd, b"s", PAGES[name])
+    assert stack.value("pages_out_of_sync") == sum(PAGES.values())
+    await_cut()
+
+
+def damage_inode(name):
+    """Its checksum does not fit any more, so that ext4 refuses to read it."""
+    said = run(f"debugfs -R 'imap /{name}' {SSD}")
+    block, offset = re.search(r"located at block (\d+), offset (0x[0-9a-f]+)", said).groups()
+    with open(SSD, "r+b", buffering=0) as file:
+        file.seek(int(block) * PAGE + int(offset, 16) + 0x64)      # i_generation
+        file.write(b"\x55\xaa\x55\xaa")
+        os.fsync(file.fileno())
+
+
+def changed_2():
+    """The mount works; what can't be placed is kept, shown, never mixed into another file, and given up when told so."""
+    run(f"modprobe forebay; mkdir -p {LOWER} {MOUNT}")
+    stack = Stack(mib=MIB)
+    stack.mount_lower()
+    os.unlink(LOWER / "removed")
+    (LOWER / "new").write_bytes(b"mine" * PAGE)
+    os.rename(LOWER / "new", LOWER / "replaced")
+    run(f"chattr +i {LOWER}/immutable; umount {LOWER}")
+    damage_inode("damaged")
+    stack.mount_lower()
+    stack.mount()
+    lost = PAGES["removed"] + PAGES["replaced"] + PAGES["damaged"]
+    unplaced(stack, lost)
+    for name in ("kept", "immutable"):
+        assert has(MOUNT / name, b"s", PAGES[name])
+    assert (MOUNT / "replaced").read_bytes() == b"mine" * PAGE
+    try:
+        assert not (MOUNT / "damaged").read_bytes(), "older bytes than were acknowledged must not be served"
+    except OSError:
+        pass
+    assert "can't be placed" in run(f"forebay status {PMEM}")
+    assert stack.status()[0]["pages_unplaced"] == lost
+    assert subprocess.run(["forebay", "drain", "--quiet", MOUNT], check=False).returncode == 4
+    assert stack.value("pages_out_of_sync") == PAGES["immutable"], "ext4 refuses to write an immutable file"
+    stack.umount()
+    assert "not everything could be written back" in run("dmesg")
+
+    run(f"chattr -i {LOWER}/immutable")
+    stack.mount()
+    unplaced(stack, lost)
+    assert has(MOUNT / "immutable", b"s", PAGES["immutable"])
+    assert (MOUNT / "replaced").read_bytes() == b"mine" * PAGE
+    run(f"forebay drain --discard-unplaced {MOUNT}")
+    unplaced(stack, 0)
+    stack.umount()
+    assert has(LOWER / "immutable", b"s", PAGES["immutable"]) and has(LOWER / "kept", b"s", PAGES["kept"])
+    run(f"umount {LOWER}; forebay check {PMEM}")
+
+
+def main():
+    """Does the part that was asked for."""
+    subprocess.run(["dmesg", "-C"], check=True)
+    globals()[sys.argv[1]]()
+    print("done", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What a power cut leaves to the next boot. Runs on the host, and boots a machine twice for each test (tests/run):
+
+    /usr/bin/python3 -m pytest tests/boots
+
+FOREBAY_KERNEL=debug chooses the kernel. What happens in the machine is in guest.py.
+"""
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(CHECKOUT))
+
+from vm.machine import Machine                          # noqa: E402
+from vm.settings import GIB, MIB, Settings              # noqa: E402
+
+KERNEL = os.environ.get("FOREBAY_KERNEL", "stock")
+
+
+@pytest.fixture(name="devices")
+def devices_fixture(request):
+    """A folder for the devices' images; not in /tmp, which may be memory."""
+    folder = CHECKOUT / "build/boots" / request.node.name
+    shutil.rmtree(folder, ignore_errors=True)
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def boot(devices, part, pmem=64):
+    """Carries out one part; returns what it said, as a dictionary of the lines' first words."""
+    settings = Settings(pmem=pmem * MIB, nvme=GIB, mem=GIB, kernel=KERNEL, keep=devices, timeout=240)
+    said, errors = {}, []
+    guest = CHECKOUT / "tests/boots/guest.py"
+    with Machine(settings, ["/usr/bin/python3", str(guest), part], stderr=errors.append) as machine:
+        for line in machine.lines():
+            word, _, rest = line.partition(" ")
+            said[word] = rest
+            if word == "cut":
+                machine.cut()
+        result = machine.wait()
+    text = b"".join(errors).decode(errors="replace")
+    assert not result.reports, "\n".join(result.reports)
+    assert "cut" in said if part.endswith("_1") else result.status == 0, f"{part}: status {result.status}\n{text}"
+    return said
+
+
+def two_boots(devices, name, **options):
+    """A power cut between two parts; what the second said."""
+    boot(devices, f"{name}_1", **options)
+    return boot(devices, f"{name}_2", **options)
+
+
+def test_mount_with_a_full_cache(devices, capsys):
+    """256 MiB of pages that are not below: the mount call doesn't wait for any of them."""
+    said = two_boots(devices, "full", pmem=256 + 16)
+    with capsys.disabled():
+        print(f" mount took {said['seconds']} s with {said['recovered']} pages", end=" ")
+    assert int(said["recovered"]) * 4096 >= 256 * MIB
+    assert float(said["seconds"]) < (1 if KERNEL == "stock" else 10)
+
+
+def test_deletion_that_was_not_durable(devices):
+    two_boots(devices, "deleted")
+
+
+def test_files_changed_below(devices):
+    two_boots(devices, "changed")
