@@ -67,7 +67,7 @@ test-core: ## run the tests of core/ on the host: every crash state, with saniti
 
 test-vm: modules ## the file system's semantics, coherence, errors, in the guest (KERNEL=debug: under KASAN and lockdep)
 	$(MAKE) --no-print-directory tools
-	tests/run --kernel $(KERNEL)
+	tests/run --kernel $(KERNEL) --jobs 2
 
 test-pmdk: modules tools ## unmodified PMDK programs through power cuts (N=4)
 	tests/pmdk/run $(or $(N),4)
