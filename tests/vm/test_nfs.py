@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A mount that is exported with NFS, by the kernel's own server to its own client."""
+
+import errno
+import os
+import time
+
+import pytest
+from conftest import clean_up
+from stack import LOWER, MOUNT, PAGE, Stack, run
+
+CLIENT = "/mnt/nfs"
+
+
+@pytest.fixture(name="exported", scope="module", params=["ext4", "xfs"])
+def exported_fixture(request):
+    """forebay, exported and mounted again by NFS 4.2."""
+    clean_up()
+    stack = Stack(fs=request.param).make()
+    os.makedirs(CLIENT, exist_ok=True)
+    try:
+        serve()
+        yield stack
+    finally:
+        os.chdir("/")
+        run(f"umount {CLIENT}; rpc.nfsd 0; exportfs -ua; killall rpc.mountd nfsdcld; umount /proc/fs/nfsd", check=False)
+        stack.destroy()
+        clean_up()
+
+
+def serve():
+    """Starts the server and mounts what it exports."""
+    run("modprobe nfsd; mountpoint -q /proc/fs/nfsd || mount -t nfsd nfsd /proc/fs/nfsd")
+    run("mkdir -p /run/rpc_pipefs /var/lib/nfs/v4recovery; touch /var/lib/nfs/etab /var/lib/nfs/rmtab; "
+        "mountpoint -q /run/rpc_pipefs || mount -t rpc_pipefs rpc_pipefs /run/rpc_pipefs")
+    run(f"exportfs -o rw,no_root_squash,no_subtree_check,fsid=0,sync localhost:{MOUNT}")
+    run("mkdir -p /var/lib/nfs/nfsdcld; nfsdcld")
+    run("rpc.mountd -N 3 && rpc.nfsd -N 3 -G 10 -L 10 2; echo Y > /proc/fs/nfsd/v4_end_grace", check=False)
+    run(f"timeout 60 mount -t nfs4 -o actimeo=0,soft,timeo=100 localhost:/ {CLIENT}")
+
+
+def test_files_over_nfs(exported):
+    """Write, sync, read, rename, list; what a client's fsync acknowledged is in PMem or below."""
+    folder = f"{CLIENT}/d"
+    os.mkdir(folder)
+    fd = os.open(f"{folder}/f", os.O_RDWR | os.O_CREAT, 0o640)
+    os.write(fd, b"w" * 3 * PAGE)
+    os.fsync(fd)
+    assert (MOUNT / "d/f").read_bytes() == b"w" * 3 * PAGE
+    absorbed = exported.value("pages_absorbed")
+    for turn in range(5):
+        os.pwrite(fd, b"again%d" % turn, PAGE)
+        os.fsync(fd)
+        assert (MOUNT / "d/f").read_bytes()[PAGE:PAGE + 6] == b"again%d" % turn
+    assert exported.value("pages_absorbed") > absorbed
+    os.close(fd)
+    os.rename(f"{folder}/f", f"{folder}/g")
+    for number in range(200):
+        open(f"{folder}/n{number}", "x", encoding="ascii").close()
+    assert sorted(os.listdir(folder)) == sorted(["g"] + [f"n{number}" for number in range(200)])
+    assert os.stat(f"{folder}/g").st_mode & 0o777 == 0o640
+    with open(f"{folder}/g", "rb") as file:
+        assert file.read() == b"w" * PAGE + b"again4" + b"w" * (2 * PAGE - 6)
+    os.truncate(f"{folder}/g", 10)
+    assert (MOUNT / "d/g").read_bytes() == b"w" * 10
+    assert os.statvfs(folder).f_blocks
+
+
+def test_what_was_written_above_is_seen(exported):
+    """The server's page cache is the lower file's, and the pages in PMem override it."""
+    (MOUNT / "local").write_bytes(b"l" * 4 * PAGE)
+    fd = os.open(MOUNT / "local", os.O_RDWR)
+    os.fsync(fd)
+    os.pwrite(fd, b"in PMem", 2 * PAGE)
+    os.fdatasync(fd)
+    os.close(fd)
+    assert exported.value("pages_out_of_sync") > 0
+    with open(f"{CLIENT}/local", "rb") as file:
+        assert file.read() == b"l" * 2 * PAGE + b"in PMem" + b"l" * (2 * PAGE - 7)
+
+
+def test_stale_handle(exported):
+    """A file that was removed on the server, and one whose server's caches were dropped."""
+    (MOUNT / "stays").write_bytes(b"here")
+    (MOUNT / "goes").write_bytes(b"here")
+    stays, goes = os.open(f"{CLIENT}/stays", os.O_RDONLY), os.stat(f"{CLIENT}/goes")
+    assert goes.st_size == 4
+    path = os.open(f"{CLIENT}/goes", os.O_PATH)
+    os.unlink(MOUNT / "goes")
+    os.sync()
+    for _ in range(2):
+        with open("/proc/sys/vm/drop_caches", "w", encoding="ascii") as file:
+            file.write("2")
+        time.sleep(0.2)
+    with pytest.raises(OSError) as err:
+        os.stat(f"/proc/self/fd/{path}")
+    assert err.value.errno in (errno.ESTALE, errno.ENOENT)
+    assert os.read(stays, 4) == b"here"
+    os.close(stays)
+    os.close(path)
+    assert (LOWER / "stays").exists() and exported.value("pages_unplaced") == 0
