@@ -13,14 +13,15 @@ from stack import MOUNT, Stack, run, small_cache
 PROGRAMS = Path(__file__).parent.parent.parent / "build/tests"
 SECONDS = int(os.environ.get("FOREBAY_SECONDS", "10"))
 
-# Each line at once. What would want more than the 512 MiB below gets less.
+# Each line at once. What would want more than there is below gets less.
 STRESSORS = """access chdir chmod chown copy-file dentry dir dirdeep
 dirmany dup fallocate fcntl fiemap file-ioctl filename flock
 fpunch fsize fstat getdent handle hdd inode-flags inotify
 io iomix lease link locka lockf lockofd mknod
 open rename symlink sync-file touch utime xattr aio
 aiol dnotify mmap msync readahead seek sendfile splice"""
-SIZES = "--copy-file-bytes 32M --fallocate-bytes 64M --hdd-bytes 32M --iomix-bytes 32M --sync_file-bytes 32M --readahead-bytes 32M --seek-size 16M"
+SIZES = ("--copy-file-bytes 128M --fallocate-bytes 64M --hdd-bytes 32M --iomix-bytes 32M --sync-file-bytes 32M "
+         "--readahead-bytes 32M --seek-size 16M")
 
 
 def hammer_on(fs, mib, *marks):
@@ -49,6 +50,7 @@ def test_hammer(fs, mib):
         clean_up()
 
 
+@pytest.mark.parametrize("stack", [{"mib": 1024}], indirect=True)
 def test_stress_ng(stack):
     """Eight stressors at once for some seconds, with their own checks on."""
     failed = []
