@@ -83,7 +83,8 @@ EXPERIMENTS = {
         seconds=1.5, budget=900),
     "direct-io": Experiment(
         "4 KiB direct I/O, where pages are in PMem and where not",
-        ("direct-read-pmem", "direct-write-pmem", "direct-read-elsewhere", "direct-write-elsewhere"), ("ext4", "forebay"),
+        ("direct-read-pmem", "direct-write-pmem", "direct-read-elsewhere", "direct-write-elsewhere"),
+        ("ext4", "forebay", "ext4-dax"),
         (Target("direct-read-pmem", "ext4", 10), Target("direct-write-pmem", "ext4", 10),
          Target("direct-read-elsewhere", "ext4", 0.9), Target("direct-write-elsewhere", "ext4", 0.9)), rounds=5),
     "locked": Experiment(

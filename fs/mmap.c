@@ -228,6 +228,58 @@ static bool fb_fault_wants_dax(struct fb_inode *fi, const struct vm_fault *vmf)
 	       ((vma->vm_flags & VM_MAYSHARE) && fb_belongs_in_pmem(fi, vmf->pgoff, vmf->pgoff));
 }
 
+/*
+ * A store to a DAX page: the entry is writable at once. vmf_insert_mixed_mkwrite() isn't exported, and
+ * vmf_insert_mixed() takes the protection from the mapping's, which lets us hear of the first store; but
+ * we have heard of it. It only reads the mapping it is given.
+ */
+static vm_fault_t fb_map_dax_writable(struct fb_inode *fi, struct fb_page *page, struct vm_fault *vmf)
+{
+	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
+	struct vm_area_struct vma = *vmf->vma;
+
+	vma.vm_page_prot = vm_get_page_prot(vma.vm_flags);
+	return vmf_insert_mixed(&vma, vmf->address, fb_page_pfn_t(fsb, page));
+}
+
+/*
+ * A DAX page is about to be stored to. Time stamps change under the freeze protection that is made for
+ * faults: mmap_lock is held. Returns VM_FAULT_LOCKED if its entry, which is there if @mapped, may become
+ * writable; VM_FAULT_NOPAGE if it is; 0 if the page isn't a DAX page any more.
+ */
+static vm_fault_t fb_store_dax(struct fb_inode *fi, struct vm_fault *vmf, bool mapped)
+{
+	struct super_block *sb = fi->vfs_inode.i_sb, *lower_sb = fi->lower->i_sb;
+	struct fb_page *page;
+	vm_fault_t ret = 0;
+	int err;
+
+	/* A flushed store must be found again: the file, and its size, are durable before it can be made. */
+	if ((vmf->vma->vm_flags & VM_SYNC) &&
+	    (test_bit(FB_OWES_SYNC, &fi->flags) ||
+	     i_size_read(&fi->vfs_inode) > READ_ONCE(fi->durable_size))) {
+		err = vfs_fsync(vmf->vma->vm_file, 1);
+		if (err)
+			return vmf_error(err);
+	}
+	sb_start_pagefault(sb);
+	if (down_read_killable(&fi->io_sem)) {
+		sb_end_pagefault(sb);
+		return VM_FAULT_SIGBUS;
+	}
+	page = fb_page_find(fi, vmf->pgoff);
+	if (page && vmf->pgoff < DIV_ROUND_UP_ULL(i_size_read(&fi->vfs_inode), PAGE_SIZE)) {
+		sb_start_pagefault(lower_sb);
+		file_update_time(vmf->vma->vm_file);
+		sb_end_pagefault(lower_sb);
+		__fb_page_touch(fi, page, true);
+		ret = mapped ? VM_FAULT_LOCKED : fb_map_dax_writable(fi, page, vmf);
+	}
+	up_read(&fi->io_sem);
+	sb_end_pagefault(sb);
+	return ret;
+}
+
 /* One try; 0 if the page has to be moved first. */
 static vm_fault_t fb_try_fault(struct fb_inode *fi, struct vm_fault *vmf)
 {
@@ -269,7 +321,11 @@ static vm_fault_t fb_fault(struct vm_fault *vmf)
 	vm_fault_t ret = fb_fault_locked(fi, vmf);
 
 	while (!ret) {
-		ret = fb_try_fault(fi, vmf);
+		if ((vmf->flags & FAULT_FLAG_WRITE) && (vmf->vma->vm_flags & VM_SHARED) &&
+		    fb_page_find(fi, vmf->pgoff))
+			ret = fb_store_dax(fi, vmf, false);
+		if (!ret)
+			ret = fb_try_fault(fi, vmf);
 		if (!ret)
 			ret = fb_fault_sync(fi, vmf, &patience);
 	}
@@ -313,37 +369,11 @@ out:
 	return ret;
 }
 
-/* Time stamps change under the freeze protection that is made for faults: mmap_lock is held. */
 static vm_fault_t fb_pfn_mkwrite(struct vm_fault *vmf)
 {
-	struct fb_inode *fi = fb_vma_inode(vmf->vma);
-	struct super_block *sb = fi->vfs_inode.i_sb, *lower_sb = fi->lower->i_sb;
-	struct fb_page *page;
-	int err;
+	vm_fault_t ret = fb_store_dax(fb_vma_inode(vmf->vma), vmf, true);
 
-	/* A flushed store must be found again: the file, and its size, are durable before it can be made. */
-	if ((vmf->vma->vm_flags & VM_SYNC) &&
-	    (test_bit(FB_OWES_SYNC, &fi->flags) ||
-	     i_size_read(&fi->vfs_inode) > READ_ONCE(fi->durable_size))) {
-		err = vfs_fsync(vmf->vma->vm_file, 1);
-		if (err)
-			return vmf_error(err);
-	}
-	sb_start_pagefault(sb);
-	if (down_read_killable(&fi->io_sem)) {
-		sb_end_pagefault(sb);
-		return VM_FAULT_SIGBUS;
-	}
-	page = fb_page_find(fi, vmf->pgoff);
-	if (page) {
-		sb_start_pagefault(lower_sb);
-		file_update_time(vmf->vma->vm_file);
-		sb_end_pagefault(lower_sb);
-		__fb_page_touch(fi, page, true);
-	}
-	up_read(&fi->io_sem);
-	sb_end_pagefault(sb);
-	return page ? 0 : VM_FAULT_NOPAGE;
+	return ret == VM_FAULT_LOCKED ? 0 : ret ?: VM_FAULT_NOPAGE;
 }
 
 /* The wrapped operations of the lower file system's @lower. */
