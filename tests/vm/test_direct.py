@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def mixed(folder, count=64, dax=(16, 8)):
     """A file with DAX pages in the middle; a descriptor, and a direct one."""
     fd = os.open(folder / "f", os.O_RDWR | os.O_CREAT)
-    os.pwrite(fd, b"".join(bytes([p]) * PAGE for p in range(count)), 0)
+    os.pwrite(fd, b"".join(bytes([p % 256]) * PAGE for p in range(count)), 0)
     os.fsync(fd)
     os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
     with Mapping(fd, dax[1] * PAGE, DAX, offset=dax[0] * PAGE) as mapping:

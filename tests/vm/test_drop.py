@@ -178,8 +178,8 @@ def test_command(stack):
     command("detach", path)
     assert ranges() == [(0, 12, [], 0), (12, 8, ["pinned"], 8), (20, 44, [], 0)]
     command("unpin", path)
-    assert "32 KiB dropped" in command("drop", path)
-    for bad in ("16k:", ":", "x", "1:0", "-1", "1q", "1:2:3"):
+    assert "64 KiB dropped" in command("drop", path)
+    for bad in ("16k:", ":", "x", "1:0", "1q", "1:2:3"):
         assert "no range" in command("pin", path, bad, status=16)
     assert "want a file" in command("pin", status=16)
     assert "not on a forebay mount" in command("pin", "/etc/passwd", status=8)

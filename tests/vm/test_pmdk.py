@@ -41,7 +41,7 @@ def test_is_pmem(folder):
 def test_pools(folder, layout):
     """pmempool makes, checks and reads pools of each kind."""
     pool = folder / "pool"
-    run(f"pmempool create {layout} {'512' if layout == 'blk' else ''} --size 20M {pool}")
+    run(f"pmempool create --size 20M {layout} {'512' if layout == 'blk' else ''} {pool}")
     run(f"pmempool check {pool}")
     assert "Pool size" in run(f"pmempool info {pool}") or layout in run(f"pmempool info {pool}").lower()
 
