@@ -114,9 +114,13 @@ static void fb_page_set(struct fb_inode *fi, struct fb_page *page, u32 status)
 	WRITE_ONCE(page->status, status);
 	if ((status & FB_STATUS_STATE) == FB_STATUS_FREE)
 		return;
-	fb_mark(fi, page, FB_MARK_DIRTY, status & FB_STATUS_DIRTY);
-	fb_mark(fi, page, FB_MARK_OUT_OF_SYNC, out_of_sync);
-	fb_mark(fi, page, FB_MARK_RECLAIM, out_of_sync && !page->resident);
+	/* Each costs a walk of the index. */
+	if ((old ^ status) & FB_STATUS_DIRTY)
+		fb_mark(fi, page, FB_MARK_DIRTY, status & FB_STATUS_DIRTY);
+	if ((old ^ status) & FB_STATUS_STATE) {
+		fb_mark(fi, page, FB_MARK_OUT_OF_SYNC, out_of_sync);
+		fb_mark(fi, page, FB_MARK_RECLAIM, out_of_sync && !page->resident);
+	}
 }
 
 /**
