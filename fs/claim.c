@@ -145,7 +145,7 @@ static void fb_claim_shrink(struct fb_inode *fi, struct fb_claim *claim, pgoff_t
 	gone = last - first + 1;
 	fb_claims_remove(claim, &fi->claims);
 	if (first > claim->first && last < claim->last) {
-		rest = kmalloc(sizeof(*rest), GFP_NOFS | __GFP_NOFAIL);
+		rest = kmalloc(sizeof(*rest), GFP_NOFS | __GFP_NOFAIL | __GFP_ACCOUNT);
 		*rest = *claim;
 		rest->first = last + 1;
 		fb_claims_insert(rest, &fi->claims);
@@ -284,16 +284,20 @@ static void fb_claim_refresh(struct fb_inode *fi, struct fb_claimant who, pgoff_
 void fb_claims_refresh(struct fb_inode *fi)
 {
 	struct fb_claim *claim, *next;
+	bool any = false;
 
 	if (!fb_has_claims(fi))
 		return;
 	down_write(&fi->io_sem);
 	for (claim = fb_claims_iter_first(&fi->claims, 0, FB_LAST_PAGE); claim; claim = next) {
 		next = fb_claims_iter_next(claim, 0, FB_LAST_PAGE);
-		if (claim->who.kind == FB_LOCKED)
-			fb_claim_refresh(fi, claim->who, claim->first, claim->last);
+		if (claim->who.kind != FB_LOCKED)
+			continue;
+		fb_claim_refresh(fi, claim->who, claim->first, claim->last);
+		any = true;
 	}
-	fb_claims_apply(fi, 0, FB_LAST_PAGE);
+	if (any)
+		fb_claims_apply(fi, 0, FB_LAST_PAGE);
 	up_write(&fi->io_sem);
 }
 
