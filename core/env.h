@@ -124,20 +124,25 @@ void pm_fence(void);
  * Each switch leaves out one step that durability rests on. The tests build
  * core/ with every one of them and must notice; nobody else sets them.
  */
-#ifdef FOREBAY_BREAK_DATA_FENCE		/* a page is committed before its data is durable */
-#define PS_BREAK_DATA_FENCE	1
+#ifdef FOREBAY_BREAK_DATA_FENCE		/* committed before the data is durable */
+#define BREAK_DATA_FENCE	1
 #else
-#define PS_BREAK_DATA_FENCE	0
+#define BREAK_DATA_FENCE	0
 #endif
 #ifdef FOREBAY_BREAK_FLUSH		/* stores stay in the CPU's caches */
-#define PS_BREAK_FLUSH		1
+#define BREAK_FLUSH		1
 #else
-#define PS_BREAK_FLUSH		0
+#define BREAK_FLUSH		0
 #endif
-#ifdef FOREBAY_BREAK_FREE_FENCE		/* a page is reused before it is durably free */
-#define PS_BREAK_FREE_FENCE	1
+#ifdef FOREBAY_BREAK_FREE_FENCE		/* reused before it is durably free */
+#define BREAK_FREE_FENCE	1
 #else
-#define PS_BREAK_FREE_FENCE	0
+#define BREAK_FREE_FENCE	0
+#endif
+#ifdef FOREBAY_BREAK_OPEN_FENCE		/* a log's generation is filled before it is durably open */
+#define BREAK_OPEN_FENCE	1
+#else
+#define BREAK_OPEN_FENCE	0
 #endif
 
 #endif

@@ -27,7 +27,7 @@ static u64 load(const __le64 *word)
 
 static void flush(const struct ps *ps, void *addr, size_t len)
 {
-	if (ps->flush_caches && !PS_BREAK_FLUSH)
+	if (ps->flush_caches && !BREAK_FLUSH)
 		pm_flush(addr, len);
 }
 
@@ -384,7 +384,7 @@ void ps_pages_commit(struct ps *ps, const struct ps_move *moves, u32 n, enum ps_
 {
 	const struct ps_move *move;
 
-	if (!PS_BREAK_DATA_FENCE)
+	if (!BREAK_DATA_FENCE)
 		ps_fence(ps);
 	for (move = moves; move < moves + n; move++)
 		ps_page_commit(ps, move->page, move->file, move->index, state);
@@ -405,6 +405,6 @@ void ps_pages_free(struct ps *ps, const u32 *pages, u32 n)
 
 	for (i = 0; i < n; i++)
 		ps_page_free(ps, pages[i]);
-	if (!PS_BREAK_FREE_FENCE)
+	if (!BREAK_FREE_FENCE)
 		ps_fence(ps);
 }

@@ -82,6 +82,7 @@ enum ps_error {
 	PS_E_TOO_SMALL,		/* device is below PS_MIN_SIZE */
 	PS_E_NOT_FORMATTED,	/* both copies are blank (all zero) */
 	PS_E_FOREIGN,		/* a superblock page holds something that is not ours */
+	PS_E_WRITELOG,		/* a log of dm-forebay-writelog */
 	PS_E_CORRUPT,		/* ours, but no copy is whole; also: a format was cut short */
 	PS_E_VERSION,		/* made by a newer Forebay */
 	PS_E_GEOMETRY,		/* layout reaches beyond the device or overlaps */

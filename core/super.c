@@ -15,30 +15,23 @@
  * pagestore.c has the records behind the superblock.
  */
 #include "pagestore.h"
+#include "supers.h"
+#include "writelog_format.h"
 
 static_assert(sizeof(struct ps_super_onmedia) == 144);
+static_assert(offsetof(struct ps_super_onmedia, cache_uuid) == sizeof(struct super_head_onmedia));
+static_assert(SUPERS_SIZE == PS_NR_SUPERS * PS_PAGE_SIZE);
 
-#define SUPERS_SIZE	(PS_NR_SUPERS * PS_PAGE_SIZE)
 #define HUGE_ALIGN	(2u << 20)
 #define HUGE_MIN_SIZE	(64u << 20)	/* below this, aligning the data wastes too much */
 #define MIN_FILES	1024u
 #define PAGES_PER_FILE	16
 
-/* What one superblock page holds. */
-enum copy_state { COPY_BLANK, COPY_FOREIGN, COPY_BAD, COPY_VALID };
-
-static void *copy_addr(void *base, u32 copy)
-{
-	return (u8 *)base + copy * PS_PAGE_SIZE;
-}
-
-static u32 super_crc(const struct ps_super_onmedia *super)
-{
-	struct ps_super_onmedia s = *super;
-
-	s.crc = 0;
-	return ~crc32c(~0u, &s, sizeof(s));
-}
+static const struct super_kind kind = {
+	.magic = PS_MAGIC,
+	.cousin = WL_MAGIC,
+	.size = sizeof(struct ps_super_onmedia),
+};
 
 /**
  * ps_super_read - read and verify one superblock copy
@@ -52,32 +45,8 @@ static u32 super_crc(const struct ps_super_onmedia *super)
  */
 bool ps_super_read(void *base, u32 copy, struct ps_super_onmedia *s)
 {
-	memcpy(s, copy_addr(base, copy), sizeof(*s));
-	return le64_to_cpu(s->magic) == PS_MAGIC && le32_to_cpu(s->crc) == super_crc(s) &&
-	       le32_to_cpu(s->root_type) <= 0xff && le32_to_cpu(s->root_len) <= PS_HANDLE_MAX;
-}
-
-/*
- * The rest of a superblock's page is zero. If it is not and there is no magic
- * either, somebody else uses the device, even where our other copy survives:
- * mkswap and mkfs.vfat, for example, leave copy B as it is.
- */
-static enum copy_state copy_judge(void *base, u32 copy, struct ps_super_onmedia *s)
-{
-	const u8 *at = copy_addr(base, copy);
-
-	if (ps_super_read(base, copy, s))
-		return COPY_VALID;
-	if (le64_to_cpu(s->magic) == PS_MAGIC)
-		return COPY_BAD;
-	if (memchr_inv(at + sizeof(*s), 0, PS_PAGE_SIZE - sizeof(*s)))
-		return COPY_FOREIGN;
-	return memchr_inv(s, 0, sizeof(*s)) ? COPY_BAD : COPY_BLANK;
-}
-
-static void super_write(void *base, u32 copy, const struct ps_super_onmedia *s)
-{
-	pm_copy(copy_addr(base, copy), s, sizeof(*s));
+	return super_read(&kind, base, copy, s) && le32_to_cpu(s->root_type) <= 0xff &&
+	       le32_to_cpu(s->root_len) <= PS_HANDLE_MAX;
 }
 
 /* @nr records of @size bytes at @start fit below @end, without overflow. */
@@ -138,25 +107,6 @@ static void geometry_choose(struct ps_super_onmedia *s, u64 size, u64 nr_files)
 	s->data = cpu_to_le64(data);
 }
 
-/*
- * Leaves both copies with our magic and a wrong checksum: a format that is cut
- * short from here on shows as PS_E_CORRUPT, never as a store, and never as
- * somebody else's device.
- */
-static void supers_break(void *base)
-{
-	struct ps_super_onmedia broken = { .magic = cpu_to_le64(PS_MAGIC) };
-	u32 copy;
-
-	for (copy = 0; copy < PS_NR_SUPERS; copy++) {
-		u8 *at = copy_addr(base, copy);
-
-		pm_copy(at, &broken, sizeof(broken));
-		pm_zero(at + sizeof(broken), PS_PAGE_SIZE - sizeof(broken));
-	}
-	pm_fence();
-}
-
 /**
  * ps_format - make an empty store; whatever was on the device is lost
  * @base: start of the device's memory, aligned to a page
@@ -174,9 +124,7 @@ enum ps_error ps_format(void *base, u64 size, const struct ps_format_options *op
 	struct ps_super_onmedia s = {
 		.magic = cpu_to_le64(PS_MAGIC),
 		.version = cpu_to_le32(PS_VERSION),
-		.seq = cpu_to_le64(1),
 	};
-	u32 copy;
 
 	if (size < PS_MIN_SIZE)
 		return PS_E_TOO_SMALL;
@@ -184,14 +132,11 @@ enum ps_error ps_format(void *base, u64 size, const struct ps_format_options *op
 	if (!geometry_valid(&s, size))
 		return PS_E_GEOMETRY;
 	memcpy(s.cache_uuid, opt->cache_uuid, PS_UUID_SIZE);
-	s.crc = cpu_to_le32(super_crc(&s));
 
-	supers_break(base);
+	supers_break(&kind, base);
 	pm_zero((u8 *)base + SUPERS_SIZE, le64_to_cpu(s.data) - SUPERS_SIZE);
 	pm_fence();
-	for (copy = 0; copy < PS_NR_SUPERS; copy++)
-		super_write(base, copy, &s);
-	pm_fence();
+	supers_write_first(&kind, base, &s);
 	return PS_OK;
 }
 
@@ -201,14 +146,13 @@ static enum ps_error supers_judge(const struct ps_super_onmedia *s, const enum c
 {
 	if (state[0] == COPY_FOREIGN || state[1] == COPY_FOREIGN)
 		return PS_E_FOREIGN;
+	if (state[0] == COPY_COUSIN || state[1] == COPY_COUSIN)
+		return PS_E_WRITELOG;
 	if (state[0] == COPY_BLANK && state[1] == COPY_BLANK)
 		return PS_E_NOT_FORMATTED;
 	if (state[0] != COPY_VALID && state[1] != COPY_VALID)
 		return PS_E_CORRUPT;
-	if (state[0] == COPY_VALID && state[1] == COPY_VALID)
-		*best = le64_to_cpu(s[1].seq) > le64_to_cpu(s[0].seq);
-	else
-		*best = state[1] == COPY_VALID;
+	*best = supers_best(state, (const void *)&s[0], (const void *)&s[1]);
 	return le32_to_cpu(s[*best].version) == PS_VERSION ? PS_OK : PS_E_VERSION;
 }
 
@@ -234,7 +178,8 @@ enum ps_error ps_open(struct ps *ps, void *base, u64 size, u32 flags)
 	if (size < PS_MIN_SIZE)
 		return PS_E_TOO_SMALL;
 	for (copy = 0; copy < PS_NR_SUPERS; copy++)
-		state[copy] = copy_judge(base, copy, &s[copy]);
+		state[copy] = super_judge(&kind, base, copy,
+					  ps_super_read(base, copy, &s[copy]));
 	err = supers_judge(s, state, &best);
 	if (err)
 		return err;
@@ -252,14 +197,8 @@ enum ps_error ps_open(struct ps *ps, void *base, u64 size, u32 flags)
 		.data = (u8 *)base + le64_to_cpu(s[best].data),
 		.super = s[best],
 	};
-	for (copy = 0; copy < PS_NR_SUPERS; copy++) {
-		if (state[copy] == COPY_VALID || flags & PS_OPEN_READ_ONLY)
-			continue;
-		super_write(base, copy, &ps->super);
-		ps->repaired |= 1u << copy;
-	}
-	if (ps->repaired)
-		pm_fence();
+	if (!(flags & PS_OPEN_READ_ONLY))
+		ps->repaired = supers_repair(&kind, base, state, &ps->super);
 	return PS_OK;
 }
 
@@ -280,6 +219,8 @@ const char *ps_strerror(enum ps_error err)
 		return "the device is not formatted: run 'forebay format' first";
 	case PS_E_FOREIGN:
 		return "the device holds something that is not a Forebay cache";
+	case PS_E_WRITELOG:
+		return "the device is a write log of forebay-writelog, not a cache";
 	case PS_E_CORRUPT:
 		return "both superblocks are damaged, or formatting was cut short";
 	case PS_E_VERSION:
@@ -321,19 +262,10 @@ bool ps_bound_to(const struct ps *ps, const u8 lower_uuid[PS_UUID_SIZE],
 	       !memcmp(s->root_handle, root->bytes, root->len);
 }
 
-/* Makes @s the newest superblock, older copy first. */
+/* Makes @s the newest superblock. */
 static void super_update(struct ps *ps, struct ps_super_onmedia *s)
 {
-	const struct ps_super_onmedia *a = copy_addr(ps->base, 0);
-	const struct ps_super_onmedia *b = copy_addr(ps->base, 1);
-	u32 older = le64_to_cpu(b->seq) < le64_to_cpu(a->seq);
-
-	s->seq = cpu_to_le64(le64_to_cpu(ps->super.seq) + 1);
-	s->crc = cpu_to_le32(super_crc(s));
-	super_write(ps->base, older, s);
-	pm_fence();
-	super_write(ps->base, !older, s);
-	pm_fence();
+	supers_update(&kind, ps->base, s);
 	ps->super = *s;
 }
 

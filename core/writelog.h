@@ -38,8 +38,10 @@
  *     log (the caller's lock), beside any slot's functions. While one runs for
  *     a generation, no slot holds a chunk of that generation.
  *   - wl_bind(), wl_unbind(): one at a time; beside everything else.
- *   - wl_cursor_*(), wl_check(): beside slots only of generations that were
- *     opened after the cursor began; nothing else.
+ *   - wl_chunk_read(), wl_entry_read(), wl_entry_verify(): no slot holds that
+ *     chunk, and the generation stays as it is; of an entry that wl_end() gave,
+ *     only that wl_commit() has returned.
+ *   - wl_cursor_*(), wl_check(): nothing changes the log meanwhile.
  *   - the rest read only what doesn't change.
  *
  * LIFE OF A GENERATION
@@ -192,6 +194,9 @@ static inline u32 wl_entry_len(const struct wl_entry *entry)
 	return entry->op == WL_OP_WRITE ? entry->nr_sectors << WL_SECTOR_SHIFT : 0;
 }
 
+int wl_chunk_read(const struct wl *wl, u32 gen, u64 id, u32 chunk);
+int wl_entry_read(const struct wl *wl, u32 gen, u64 id, u32 chunk, u32 index,
+		  struct wl_entry *entry);
 bool wl_entry_verify(const struct wl *wl, const struct wl_entry *entry);
 
 /*
@@ -203,6 +208,7 @@ bool wl_entry_verify(const struct wl *wl, const struct wl_entry *entry);
  * older entry holds is newer than the origin; everywhere else it is the truth.
  */
 enum wl_damage_kind {
+	WL_BAD_SUPER,		/* only wl_check(); @gen is the number of the copy */
 	WL_BAD_GENERATION,	/* its word: whether it holds anything is not known */
 	WL_BAD_SUM,		/* a sealed one: its chunks don't hold what it was sealed with */
 	WL_BAD_CHUNK,		/* its word: how many entries it holds is not known */
@@ -223,7 +229,9 @@ struct wl_damage {
 struct wl_stream {
 	u64	order;		/* of the next entry */
 	u32	chunk;
-	u32	next;		/* index of the entry after that */
+	u32	next;		/* index of the next entry */
+	u32	fill;
+	u32	data_end;	/* of the data of the entries before, in the chunk */
 };
 
 /* Where a replay is. Nothing in it is the caller's business but @damage. */
@@ -232,13 +240,15 @@ struct wl_cursor {
 	u32	flags;
 	struct wl_stream *streams;	/* a heap by order */
 	u32	nr_streams;
+	struct wl_stream loading;	/* not in the heap yet, or empty */
+	u32	gens_verified;
 	u32	gen;			/* being replayed */
-	u32	gens_looked_at;		/* words verified so far */
-	u32	chunks_looked_at;	/* of the generation */
-	u64	id;			/* of the generation; 0: none yet */
+	u64	id;			/* its identifier; 0: none yet */
+	u32	chunks_seen;		/* of the generation */
+	u64	sum;			/* of the entries that its chunks hold */
+	u64	sealed_with;		/* so many; only if @sum_matters */
+	bool	sum_matters;
 	u64	order;			/* of the last entry returned */
-	u64	entries;		/* that the generation's chunks claim */
-	bool	sum_checked;
 	struct wl_damage damage;	/* after -EUCLEAN */
 };
 

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A superblock in two copies: what the page store and the write log share.
+ *
+ * Both begin with struct super_head_onmedia, and lie at the start of the
+ * device's first two pages, whose other bytes are zero. The valid copy with the
+ * higher sequence number counts.
+ *
+ * Invariants:
+ *   - while there is something to find, at least one copy is whole: an update
+ *     fences one copy before it touches the other;
+ *   - nothing is believed before the checksum has been verified.
+ *
+ * Functions are inline because two kernel modules are made of them; super.c and
+ * writelog_super.c are the users.
+ */
+#ifndef FOREBAY_CORE_SUPERS_H
+#define FOREBAY_CORE_SUPERS_H
+
+#include "env.h"
+
+#define SUPER_PAGE_SIZE	4096u
+#define NR_SUPERS	2
+#define SUPER_MAX_SIZE	256	/* of any kind's struct */
+#define SUPERS_SIZE	(NR_SUPERS * SUPER_PAGE_SIZE)
+
+/* What every version of every kind begins with. */
+struct super_head_onmedia {
+	__le64	magic;
+	__le32	version;
+	__le32	crc;			/* crc32c of the whole struct with crc == 0 */
+	__le64	seq;
+};
+
+struct super_kind {
+	u64	magic;
+	u64	cousin;			/* the magic of the other kind */
+	u32	size;			/* bytes of the struct, head included */
+};
+
+/* What one superblock page holds. */
+enum copy_state { COPY_BLANK, COPY_FOREIGN, COPY_COUSIN, COPY_BAD, COPY_VALID };
+
+static inline void *super_at(void *base, u32 copy)
+{
+	return (u8 *)base + copy * SUPER_PAGE_SIZE;
+}
+
+static inline u32 super_crc(const struct super_kind *kind, const void *super)
+{
+	const u32 crc_end = offsetof(struct super_head_onmedia, crc) + sizeof(__le32);
+	const __le32 no_crc = 0;
+	u32 crc = crc32c(~0u, super, offsetof(struct super_head_onmedia, crc));
+
+	crc = crc32c(crc, &no_crc, sizeof(no_crc));
+	return ~crc32c(crc, (const u8 *)super + crc_end, kind->size - crc_end);
+}
+
+/* Copies to @super what is there, valid or not; true: it is whole. */
+static inline bool super_read(const struct super_kind *kind, void *base, u32 copy, void *super)
+{
+	const struct super_head_onmedia *head = super;
+
+	memcpy(super, super_at(base, copy), kind->size);
+	return le64_to_cpu(head->magic) == kind->magic &&
+	       le32_to_cpu(head->crc) == super_crc(kind, super);
+}
+
+/*
+ * The rest of a superblock's page is zero. If it is not and there is no magic
+ * either, somebody else uses the device, even where our other copy survives:
+ * mkswap and mkfs.vfat, for example, leave copy B as it is.
+ */
+static inline enum copy_state super_judge(const struct super_kind *kind, void *base, u32 copy,
+					  bool whole)
+{
+	const struct super_head_onmedia *head = super_at(base, copy);
+	const u8 *rest = (const u8 *)head + kind->size;
+
+	if (whole)
+		return COPY_VALID;
+	if (le64_to_cpu(head->magic) == kind->magic)
+		return COPY_BAD;
+	if (le64_to_cpu(head->magic) == kind->cousin)
+		return COPY_COUSIN;
+	if (memchr_inv(rest, 0, SUPER_PAGE_SIZE - kind->size))
+		return COPY_FOREIGN;
+	return memchr_inv(head, 0, kind->size) ? COPY_BAD : COPY_BLANK;
+}
+
+/* Which copy counts, of two of which at least one is valid. */
+static inline u32 supers_best(const enum copy_state *state, const struct super_head_onmedia *a,
+			      const struct super_head_onmedia *b)
+{
+	if (state[0] == COPY_VALID && state[1] == COPY_VALID)
+		return le64_to_cpu(b->seq) > le64_to_cpu(a->seq);
+	return state[1] == COPY_VALID;
+}
+
+/*
+ * Leaves both copies with our magic and a wrong checksum: a format that is cut
+ * short from here on shows as damaged, never as whole, and never as somebody
+ * else's device.
+ */
+static inline void supers_break(const struct super_kind *kind, void *base)
+{
+	const struct super_head_onmedia head = { .magic = cpu_to_le64(kind->magic) };
+	u8 broken[SUPER_MAX_SIZE] = { };
+	u32 copy;
+
+	memcpy(broken, &head, sizeof(head));
+	for (copy = 0; copy < NR_SUPERS; copy++) {
+		u8 *at = super_at(base, copy);
+
+		pm_copy(at, broken, kind->size);
+		pm_zero(at + kind->size, SUPER_PAGE_SIZE - kind->size);
+	}
+	pm_fence();
+}
+
+/* The first copies of a new superblock, durable on return. */
+static inline void supers_write_first(const struct super_kind *kind, void *base, void *super)
+{
+	struct super_head_onmedia *head = super;
+	u32 copy;
+
+	head->seq = cpu_to_le64(1);
+	head->crc = cpu_to_le32(super_crc(kind, super));
+	for (copy = 0; copy < NR_SUPERS; copy++)
+		pm_copy(super_at(base, copy), super, kind->size);
+	pm_fence();
+}
+
+/* Makes @super, changed since it was read, the newest one: older copy first. */
+static inline void supers_update(const struct super_kind *kind, void *base, void *super)
+{
+	const struct super_head_onmedia *a = super_at(base, 0), *b = super_at(base, 1);
+	u32 older = le64_to_cpu(b->seq) < le64_to_cpu(a->seq);
+	struct super_head_onmedia *head = super;
+
+	head->seq = cpu_to_le64(le64_to_cpu(head->seq) + 1);
+	head->crc = cpu_to_le32(super_crc(kind, super));
+	pm_copy(super_at(base, older), super, kind->size);
+	pm_fence();
+	pm_copy(super_at(base, !older), super, kind->size);
+	pm_fence();
+}
+
+/* Rewrites the copies that are not valid; returns them as bits. */
+static inline u32 supers_repair(const struct super_kind *kind, void *base,
+				const enum copy_state *state, const void *super)
+{
+	u32 copy, repaired = 0;
+
+	for (copy = 0; copy < NR_SUPERS; copy++) {
+		if (state[copy] == COPY_VALID)
+			continue;
+		pm_copy(super_at(base, copy), super, kind->size);
+		repaired |= 1u << copy;
+	}
+	if (repaired)
+		pm_fence();
+	return repaired;
+}
+
+#endif

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Appending to a write log: what a slot does between a write's arrival and its
+ * completion.
+ *
+ * Invariants:
+ *   - a chunk's word counts only entries whose header and data are durable;
+ *   - bytes that a word has counted never change in that life of the generation;
+ *   - nothing is touched here but the slot's own chunk, so slots need not know
+ *     of each other.
+ *
+ * Which chunk a slot has is the caller's doing, see writelog.h.
+ */
+#include "writelog_layout.h"
+
+static_assert(sizeof(struct wl_entry_onmedia) == WL_LINE);
+
+/**
+ * wl_slot_take - give a slot a chunk to fill
+ * @slot: all it had is committed
+ * @gen: number of an open generation
+ * @id: its identifier
+ * @chunk: one that no slot had in this life of the generation
+ *
+ * Stores nothing: a chunk begins to count with its first commit.
+ *
+ * Context: Any; one thread at a time for each slot.
+ */
+void wl_slot_take(struct wl_slot *slot, u32 gen, u64 id, u32 chunk)
+{
+	*slot = (struct wl_slot){ .gen = gen, .id = id, .chunk = chunk };
+}
+
+/* Where data of that length would begin in the slot's chunk. */
+static u64 place(const struct wl *wl, const struct wl_slot *slot, u32 len)
+{
+	return wl_round_up(slot->head, len % wl->align ? WL_DATA_ALIGN : wl->align);
+}
+
+/**
+ * wl_slot_full - is there no room for another entry, even without data?
+ * @wl: log
+ * @slot: with or without a chunk
+ *
+ * Context: Any; one thread at a time for each slot.
+ * Return: true if the slot has to take another chunk.
+ */
+bool wl_slot_full(const struct wl *wl, const struct wl_slot *slot)
+{
+	return !slot->id || slot->fill == WL_MAX_FILL ||
+	       slot->head > wl_headers_start(wl, slot->fill + 1);
+}
+
+/**
+ * wl_slot_room - how much data the next entry of a slot may have
+ * @wl: log
+ * @slot: with or without a chunk
+ * @want: bytes, a multiple of a sector, not 0
+ *
+ * Context: Any; one thread at a time for each slot.
+ * Return: @want if it fits; else as much as does, a multiple of wl->align; 0:
+ * the slot has to take another chunk.
+ */
+u32 wl_slot_room(const struct wl *wl, const struct wl_slot *slot, u32 want)
+{
+	u64 end, start;
+
+	if (wl_slot_full(wl, slot))
+		return 0;
+	end = wl_headers_start(wl, slot->fill + 1);
+	if (place(wl, slot, want) + want <= end)
+		return want;
+	start = place(wl, slot, 0);
+	return start < end ? wl_round_down(end - start, wl->align) : 0;
+}
+
+/**
+ * wl_begin - begin an entry
+ * @wl: log, not opened read-only
+ * @slot: has room for it
+ * @op: what the entry says
+ * @sector: first sector of the origin
+ * @nr_sectors: at least 1; the range ends at WL_MAX_SECTOR or below
+ * @seq: sequence number, never given before in this generation
+ *
+ * Stores nothing. wl_write() and wl_end() follow, on the same slot.
+ *
+ * Context: Any; one thread at a time for each slot.
+ */
+void wl_begin(const struct wl *wl, struct wl_slot *slot, enum wl_op op, u64 sector,
+	      u64 nr_sectors, u32 seq)
+{
+	struct wl_entry *entry = &slot->entry;
+
+	*entry = (struct wl_entry){
+		.order = wl_order(slot->id, seq),
+		.sector = sector,
+		.nr_sectors = nr_sectors,
+		.op = op,
+		.gen = slot->gen,
+		.chunk = slot->chunk,
+		.index = slot->fill,
+	};
+	slot->written = 0;
+	if (op != WL_OP_WRITE)
+		return;
+	slot->head = place(wl, slot, wl_entry_len(entry));
+	entry->data = wl_chunk_at(wl, slot->gen, slot->chunk) + slot->head - wl->base;
+	entry->data_crc = wl->data_crc ? ~0u : 0;
+}
+
+/**
+ * wl_write - write the next part of an entry's data
+ * @wl: log
+ * @slot: between wl_begin() of a write and wl_end()
+ * @src: the bytes
+ * @len: how many; all parts together are as long as the entry
+ *
+ * Durable, and part of the log, after wl_commit().
+ *
+ * Context: Any; one thread at a time for each slot.
+ */
+void wl_write(const struct wl *wl, struct wl_slot *slot, const void *src, u32 len)
+{
+	u8 *to = (u8 *)wl_entry_data(wl, &slot->entry) + slot->written;
+
+	pm_copy(to, src, len);
+	slot->written += len;
+	if (wl->data_crc)
+		slot->entry.data_crc = crc32c(slot->entry.data_crc, src, len);
+}
+
+/**
+ * wl_end - end an entry: all its data have been written
+ * @wl: log
+ * @slot: after wl_begin(), and wl_write() if it is a write
+ * @entry: what replay will say of it
+ *
+ * Durable, and part of the log, after wl_commit().
+ *
+ * Context: Any; one thread at a time for each slot.
+ */
+void wl_end(const struct wl *wl, struct wl_slot *slot, struct wl_entry *entry)
+{
+	struct wl_entry_onmedia rec = { };
+
+	if (wl->data_crc && slot->entry.op == WL_OP_WRITE)
+		slot->entry.data_crc = ~slot->entry.data_crc;
+	*entry = slot->entry;
+	rec.order = cpu_to_le64(entry->order);
+	rec.sector = cpu_to_le64(entry->sector);
+	rec.nr_sectors = cpu_to_le64(entry->nr_sectors);
+	rec.op = cpu_to_le32(entry->op);
+	if (entry->op == WL_OP_WRITE)
+		rec.data = cpu_to_le32(slot->head);
+	rec.data_crc = cpu_to_le32(entry->data_crc);
+	rec.crc = cpu_to_le32(wl_entry_crc(wl, wl_chunk_number(wl, entry->gen, entry->chunk),
+					   entry->index, &rec));
+	pm_copy(wl_entry_header(wl, entry->gen, entry->chunk, entry->index), &rec, sizeof(rec));
+	slot->head += wl_entry_len(entry);
+	slot->fill++;
+}
+
+/**
+ * wl_commit - make all entries that the slot has ended part of the log, durably
+ * @wl: log
+ * @slot: not between wl_begin() and wl_end()
+ *
+ * After a power cut before it returns, all of them are there or none.
+ *
+ * Context: Any; one thread at a time for each slot.
+ */
+void wl_commit(const struct wl *wl, struct wl_slot *slot)
+{
+	u32 number = wl_chunk_number(wl, slot->gen, slot->chunk);
+
+	if (!BREAK_DATA_FENCE)
+		pm_fence();
+	wl_store(wl, &wl_chunk_header(wl, slot->gen, slot->chunk)->word,
+		 wl_chunk_word(wl, number, slot->id, slot->fill));
+	pm_fence();
+}

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The generations of a write log: how each is opened, sealed and freed.
+ *
+ * Invariants (docs/writelog-format.md argues them):
+ *   - an identifier is given once, and a larger one each time;
+ *   - a generation is durably open under its new identifier before anything is
+ *     written into its chunks, so nothing of its last life is lost to the next
+ *     as long as that life may be replayed;
+ *   - of the generations that aren't free, none is older than a free one:
+ *     wl_gen_free() is durable before the caller frees the next.
+ *
+ * The caller has one lock around these functions. writelog_append.c fills a
+ * generation, writelog_replay.c reads it.
+ */
+#include "writelog_layout.h"
+
+static_assert(sizeof(struct wl_gen_onmedia) == WL_LINE);
+static_assert(sizeof(struct wl_chunk_onmedia) == WL_LINE);
+
+/**
+ * wl_gen_read - read and verify the word of a generation
+ * @wl: log
+ * @gen: number, below nr_gens
+ * @info: filled in unless the word is damaged
+ *
+ * Context: Any; beside slots, not beside other wl_gen functions for @gen.
+ * Return: 0, or -EUCLEAN: the word is damaged.
+ */
+int wl_gen_read(const struct wl *wl, u32 gen, struct wl_gen_info *info)
+{
+	u64 word = wl_load(&wl->gens[gen].word);
+	u64 entries = wl_load(&wl->gens[gen].entries);
+
+	memset(info, 0, sizeof(*info));
+	info->state = word & WL_STATE_MASK;
+	info->id = wl_word_id(word);
+	if (info->state == WL_GEN_SEALED)
+		info->entries = entries;
+	if (!word)
+		return 0;
+	if (info->state > WL_GEN_SEALED || !info->id ||
+	    word != wl_gen_word(wl, gen, info->id, info->state, entries))
+		return -EUCLEAN;
+	return 0;
+}
+
+/* The largest identifier in whole words of a generation's chunks; 0: in none. */
+u64 wl_gen_newest(const struct wl *wl, u32 gen)
+{
+	u64 newest = 0;
+	u32 chunk;
+
+	for (chunk = 0; chunk < wl->nr_chunks; chunk++) {
+		u64 word = wl_load(&wl_chunk_header(wl, gen, chunk)->word);
+
+		if (wl_chunk_word_whole(wl, wl_chunk_number(wl, gen, chunk), word))
+			newest = max_t(u64, newest, wl_word_id(word));
+	}
+	return newest;
+}
+
+/**
+ * wl_next_id - the identifier for the next generation that is opened
+ * @wl: log
+ *
+ * Reads the words of all generations and chunks: call it once, and count from
+ * there.
+ *
+ * Context: Any; nothing changes the log meanwhile.
+ * Return: one more than any that was ever given and has left a trace.
+ */
+u64 wl_next_id(const struct wl *wl)
+{
+	u64 newest = 0;
+	u32 gen;
+
+	for (gen = 0; gen < wl->nr_gens; gen++) {
+		struct wl_gen_info info;
+
+		if (!wl_gen_read(wl, gen, &info))
+			newest = max_t(u64, newest, info.id);
+		newest = max_t(u64, newest, wl_gen_newest(wl, gen));
+	}
+	return newest + 1;
+}
+
+/*
+ * Clears words that say nothing, of chunks that are going to be used: all if
+ * @all, else the damaged ones. Not durable before a fence.
+ */
+static void clear_chunk_words(const struct wl *wl, u32 gen, bool all)
+{
+	u32 chunk;
+
+	for (chunk = 0; chunk < wl->nr_chunks; chunk++) {
+		__le64 *at = &wl_chunk_header(wl, gen, chunk)->word;
+
+		if (all || !wl_chunk_word_whole(wl, wl_chunk_number(wl, gen, chunk), wl_load(at)))
+			wl_store(wl, at, 0);
+	}
+}
+
+/**
+ * wl_gen_open - begin a new life of a free generation
+ * @wl: log, not opened read-only
+ * @gen: number; durably free
+ * @id: larger than any given before, see wl_next_id()
+ *
+ * Durable on return: slots may take its chunks. What its last life left in them
+ * doesn't count.
+ *
+ * Context: Any; the caller keeps others off the generation.
+ * Return: 0, or -EOVERFLOW: there are no identifiers left, the log has to be
+ * formatted anew once it is empty.
+ */
+int wl_gen_open(struct wl *wl, u32 gen, u64 id)
+{
+	if (id > WL_MAX_ID)
+		return -EOVERFLOW;
+	clear_chunk_words(wl, gen, false);
+	pm_fence();
+	wl_store(wl, &wl->gens[gen].word, wl_gen_word(wl, gen, id, WL_GEN_OPEN, 0));
+	if (!BREAK_OPEN_FENCE)
+		pm_fence();
+	return 0;
+}
+
+/**
+ * wl_gen_seal - say that nothing will be added to a generation
+ * @wl: log
+ * @gen: number; open, and no slot holds a chunk of it
+ * @entries: how many have been committed in it; what replay finds is compared
+ *	with that
+ *
+ * Durable on return. It may be left out: a generation can be freed as it is.
+ *
+ * Context: Any; the caller keeps others off the generation.
+ */
+void wl_gen_seal(struct wl *wl, u32 gen, u64 entries)
+{
+	struct wl_gen_onmedia *rec = &wl->gens[gen];
+	u64 id = wl_word_id(wl_load(&rec->word));
+
+	wl_store(wl, &rec->entries, entries);
+	pm_fence();
+	wl_store(wl, &rec->word, wl_gen_word(wl, gen, id, WL_GEN_SEALED, entries));
+	pm_fence();
+}
+
+/**
+ * wl_gen_free - end the life of a generation: none of its entries is replayed
+ * @wl: log, not opened read-only
+ * @gen: number, any state; all its entries are durable on the origin
+ *
+ * Durable on return. Generations go in the order of their identifiers. Freeing
+ * one whose word is damaged gives up whatever it holds.
+ *
+ * Context: Any; the caller keeps others off the generation.
+ */
+void wl_gen_free(struct wl *wl, u32 gen)
+{
+	struct wl_gen_info info;
+	u64 word = 0;
+
+	if (wl_gen_read(wl, gen, &info)) {
+		clear_chunk_words(wl, gen, true);
+		pm_fence();
+	} else if (info.id) {
+		word = wl_gen_word(wl, gen, info.id, WL_GEN_FREE, 0);
+	}
+	wl_store(wl, &wl->gens[gen].word, word);
+	if (!BREAK_FREE_FENCE)
+		pm_fence();
+}

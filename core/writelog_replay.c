@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Reading a write log: all its entries, oldest first, and what is damaged.
+ *
+ * A cursor takes one generation after the other by identifier. Within one, each
+ * chunk is a stream of entries in the order in which its slot made them; a heap
+ * merges them. Damage is reported where it is come upon, once, and the cursor
+ * can go on behind it: headers have fixed places, so a damaged one hides no
+ * other.
+ *
+ * Nothing on the device is believed: each header is copied, verified and only
+ * then looked at. writelog_check.c asks more than replay needs.
+ */
+#include "writelog_layout.h"
+
+/**
+ * wl_chunk_read - how many entries does a chunk hold?
+ * @wl: log
+ * @gen: number of a generation that is not free
+ * @id: its identifier
+ * @chunk: number of the chunk within it
+ *
+ * Context: Any; no slot holds the chunk.
+ * Return: the number, 0 if nobody has filled it in this life of the generation;
+ * -EUCLEAN: the chunk's word is damaged.
+ */
+int wl_chunk_read(const struct wl *wl, u32 gen, u64 id, u32 chunk)
+{
+	u64 word = wl_load(&wl_chunk_header(wl, gen, chunk)->word);
+
+	if (!wl_chunk_word_whole(wl, wl_chunk_number(wl, gen, chunk), word))
+		return -EUCLEAN;
+	return wl_word_id(word) == id ? word & WL_FILL_MASK : 0;
+}
+
+static bool range_possible(const struct wl_entry *entry)
+{
+	return entry->nr_sectors && entry->nr_sectors <= WL_MAX_SECTOR &&
+	       entry->sector <= WL_MAX_SECTOR - entry->nr_sectors;
+}
+
+/* Where the data begin in the chunk; -EUCLEAN: they can't. */
+static int data_start(const struct wl *wl, const struct wl_entry *entry,
+		      const struct wl_entry_onmedia *rec)
+{
+	u32 data = le32_to_cpu(rec->data), end = wl_headers_start(wl, entry->index + 1);
+
+	if (entry->op == WL_OP_DISCARD || entry->op == WL_OP_ZEROES)
+		return data || rec->data_crc ? -EUCLEAN : 0;
+	if (entry->op != WL_OP_WRITE || data % WL_DATA_ALIGN || data > end ||
+	    entry->nr_sectors > (end - data) >> WL_SECTOR_SHIFT)
+		return -EUCLEAN;
+	return data;
+}
+
+/**
+ * wl_entry_read - read and verify the header of an entry
+ * @wl: log
+ * @gen: number of a generation that is not free
+ * @id: its identifier
+ * @chunk: number of the chunk within it
+ * @index: of the entry, below what wl_chunk_read() says
+ * @entry: filled in if 0 is returned; its data are not verified
+ *
+ * Context: Any; no slot holds the chunk.
+ * Return: 0; -EUCLEAN: the header is damaged.
+ */
+int wl_entry_read(const struct wl *wl, u32 gen, u64 id, u32 chunk, u32 index,
+		  struct wl_entry *entry)
+{
+	struct wl_entry_onmedia rec;
+	int data;
+
+	memcpy(&rec, wl_entry_header(wl, gen, chunk, index), sizeof(rec));
+	*entry = (struct wl_entry){
+		.order = le64_to_cpu(rec.order),
+		.sector = le64_to_cpu(rec.sector),
+		.nr_sectors = le64_to_cpu(rec.nr_sectors),
+		.op = le32_to_cpu(rec.op),
+		.data_crc = le32_to_cpu(rec.data_crc),
+		.gen = gen,
+		.chunk = chunk,
+		.index = index,
+	};
+	if (le32_to_cpu(rec.crc) != wl_entry_crc(wl, wl_chunk_number(wl, gen, chunk), index, &rec) ||
+	    wl_order_id(entry->order) != id || !range_possible(entry))
+		return -EUCLEAN;
+	data = data_start(wl, entry, &rec);
+	if (data < 0)
+		return -EUCLEAN;
+	if (entry->op == WL_OP_WRITE)
+		entry->data = wl_chunk_at(wl, gen, chunk) + data - wl->base;
+	return 0;
+}
+
+/**
+ * wl_entry_verify - compare an entry's data with their checksum
+ * @wl: log
+ * @entry: from wl_entry_read() or a cursor
+ *
+ * Context: Any; takes time in proportion to the data.
+ * Return: false if they are damaged; true also if there is no checksum.
+ */
+bool wl_entry_verify(const struct wl *wl, const struct wl_entry *entry)
+{
+	if (!wl->data_crc || entry->op != WL_OP_WRITE)
+		return true;
+	return entry->data_crc == (u32)~crc32c(~0u, wl_entry_data(wl, entry), wl_entry_len(entry));
+}
+
+/**
+ * wl_cursor_start - begin to replay a log
+ * @cursor: filled in
+ * @wl: log; nothing changes it until the cursor has come to the end
+ * @streams: room for @wl->nr_chunks
+ * @flags: WL_VERIFY_DATA
+ *
+ * Context: Any.
+ */
+void wl_cursor_start(struct wl_cursor *cursor, const struct wl *wl, struct wl_stream *streams,
+		     u32 flags)
+{
+	*cursor = (struct wl_cursor){ .wl = wl, .streams = streams, .flags = flags };
+}
+
+static int damaged(struct wl_cursor *cursor, enum wl_damage_kind kind, u32 gen, const char *why)
+{
+	cursor->damage = (struct wl_damage){ .kind = kind, .why = why, .gen = gen };
+	if (kind != WL_BAD_GENERATION)
+		cursor->damage.id = cursor->id;
+	return -EUCLEAN;
+}
+
+static int damaged_entry(struct wl_cursor *cursor, enum wl_damage_kind kind, u32 chunk, u32 index,
+			 const char *why)
+{
+	damaged(cursor, kind, cursor->gen, why);
+	cursor->damage.chunk = chunk;
+	cursor->damage.index = index;
+	return -EUCLEAN;
+}
+
+/* Before anything else: are there generations of which nothing can be said? */
+static int verify_gens(struct wl_cursor *cursor)
+{
+	while (cursor->gens_verified < cursor->wl->nr_gens) {
+		u32 gen = cursor->gens_verified++;
+		struct wl_gen_info info;
+
+		if (wl_gen_read(cursor->wl, gen, &info))
+			return damaged(cursor, WL_BAD_GENERATION, gen, "is damaged");
+		if (wl_gen_newest(cursor->wl, gen) > info.id)
+			return damaged(cursor, WL_BAD_GENERATION, gen,
+				       "has lost its word: its chunks were filled in a later life");
+	}
+	return 0;
+}
+
+/* Lets a stream sink to where it belongs from place @at, which is free. */
+static void sift_down(struct wl_cursor *cursor, u32 at, const struct wl_stream *stream)
+{
+	struct wl_stream *heap = cursor->streams;
+	u32 child;
+
+	for (; (child = 2 * at + 1) < cursor->nr_streams; at = child) {
+		if (child + 1 < cursor->nr_streams && heap[child + 1].order < heap[child].order)
+			child++;
+		if (stream->order <= heap[child].order)
+			break;
+		heap[at] = heap[child];
+	}
+	heap[at] = *stream;
+}
+
+static void push(struct wl_cursor *cursor, const struct wl_stream *stream)
+{
+	struct wl_stream *heap = cursor->streams;
+	u32 at = cursor->nr_streams++;
+
+	for (; at && stream->order < heap[(at - 1) / 2].order; at = (at - 1) / 2)
+		heap[at] = heap[(at - 1) / 2];
+	heap[at] = *stream;
+}
+
+static void pop(struct wl_cursor *cursor, struct wl_stream *stream)
+{
+	*stream = cursor->streams[0];
+	cursor->nr_streams--;
+	sift_down(cursor, 0, &cursor->streams[cursor->nr_streams]);
+}
+
+/* Puts the stream that is being loaded into the heap, if it has another entry. */
+static int load(struct wl_cursor *cursor)
+{
+	struct wl_stream *stream = &cursor->loading;
+	struct wl_entry entry;
+
+	if (stream->next == stream->fill)
+		return 0;
+	if (wl_entry_read(cursor->wl, cursor->gen, cursor->id, stream->chunk, stream->next, &entry))
+		return damaged_entry(cursor, WL_BAD_ENTRY, stream->chunk, stream->next++,
+				     "is damaged");
+	stream->order = entry.order;
+	push(cursor, stream);
+	stream->fill = 0;
+	stream->next = 0;
+	return 0;
+}
+
+/* Looks at the generation's next chunk; what it holds is loaded by load(). */
+static int look_at_chunk(struct wl_cursor *cursor)
+{
+	u32 chunk = cursor->chunks_seen++;
+	int fill = wl_chunk_read(cursor->wl, cursor->gen, cursor->id, chunk);
+
+	if (fill < 0) {
+		cursor->sum_matters = false;
+		return damaged_entry(cursor, WL_BAD_CHUNK, chunk, 0, "is damaged");
+	}
+	cursor->sum += fill;
+	cursor->loading = (struct wl_stream){ .chunk = chunk, .fill = fill };
+	return 0;
+}
+
+/* Has a sealed generation all that it was sealed with? Once for each. */
+static int verify_sum(struct wl_cursor *cursor)
+{
+	bool wrong = cursor->sum_matters && cursor->sum != cursor->sealed_with;
+
+	cursor->sum_matters = false;
+	return wrong ? damaged(cursor, WL_BAD_SUM, cursor->gen,
+			       "does not hold as many entries as it was sealed with") : 0;
+}
+
+/* Is there anything to replay? What is damaged has been reported before. */
+static bool gen_usable(const struct wl *wl, u32 gen, struct wl_gen_info *info)
+{
+	return !wl_gen_read(wl, gen, info) && info->state != WL_GEN_FREE;
+}
+
+/*
+ * Goes to the generation after the present one: 1; 0: it was the last. Of two
+ * that have one identifier the first counts.
+ */
+static int next_gen(struct wl_cursor *cursor)
+{
+	struct wl_gen_info info, best = { };
+	u32 gen, best_gen = 0;
+
+	for (gen = 0; gen < cursor->wl->nr_gens; gen++) {
+		if (!gen_usable(cursor->wl, gen, &info) || info.id < cursor->id ||
+		    (info.id == cursor->id && gen <= cursor->gen))
+			continue;
+		if (!best.id || info.id < best.id) {
+			best = info;
+			best_gen = gen;
+		}
+	}
+	if (!best.id)
+		return 0;
+	cursor->gen = best_gen;
+	cursor->chunks_seen = 0;
+	cursor->sum = 0;
+	if (best.id == cursor->id || wl_gen_newest(cursor->wl, best_gen) > best.id)
+		cursor->chunks_seen = cursor->wl->nr_chunks;
+	cursor->sum_matters = best.state == WL_GEN_SEALED && !cursor->chunks_seen;
+	cursor->sealed_with = best.entries;
+	if (best.id == cursor->id)
+		return damaged(cursor, WL_BAD_GENERATION, best_gen,
+			       "has the identifier of another one");
+	cursor->id = best.id;
+	return 1;
+}
+
+/* Whole as it is, does it fit to those before it? */
+static int judge(struct wl_cursor *cursor, const struct wl_stream *stream,
+		 const struct wl_entry *entry)
+{
+	u32 data = entry->data - (wl_chunk_at(cursor->wl, entry->gen, entry->chunk) -
+				  cursor->wl->base);
+
+	if (entry->order <= cursor->order)
+		return damaged_entry(cursor, WL_BAD_ENTRY, entry->chunk, entry->index,
+				     "has no sequence number of its own");
+	if (wl_entry_len(entry) && data < stream->data_end)
+		return damaged_entry(cursor, WL_BAD_ENTRY, entry->chunk, entry->index,
+				     "claims the data of another one");
+	return 0;
+}
+
+/* The oldest entry of the heap. */
+static int take(struct wl_cursor *cursor, struct wl_entry *entry)
+{
+	const struct wl *wl = cursor->wl;
+	struct wl_stream *stream = &cursor->loading;
+	u32 index;
+	int err;
+
+	pop(cursor, stream);
+	index = stream->next++;
+	err = wl_entry_read(wl, cursor->gen, cursor->id, stream->chunk, index, entry);
+	if (err)
+		return damaged_entry(cursor, WL_BAD_ENTRY, stream->chunk, index, "is damaged");
+	err = judge(cursor, stream, entry);
+	if (err)
+		return err;
+	cursor->order = entry->order;
+	if (wl_entry_len(entry))
+		stream->data_end = wl->base + entry->data + wl_entry_len(entry) -
+				   wl_chunk_at(wl, entry->gen, entry->chunk);
+	if (cursor->flags & WL_VERIFY_DATA && !wl_entry_verify(wl, entry))
+		return damaged_entry(cursor, WL_BAD_DATA, entry->chunk, index,
+				     "has data that do not match their checksum");
+	return 1;
+}
+
+/**
+ * wl_cursor_next - the next entry of a replay
+ * @cursor: from wl_cursor_start()
+ * @entry: filled in if 1 is returned, or -EUCLEAN for WL_BAD_DATA
+ *
+ * After -EUCLEAN, cursor->damage says of what; the next call goes on behind it.
+ *
+ * Context: Any.
+ * Return: 1: here is one; 0: there are no more; -EUCLEAN: there is damage.
+ */
+int wl_cursor_next(struct wl_cursor *cursor, struct wl_entry *entry)
+{
+	int err = verify_gens(cursor);
+
+	while (!err) {
+		err = load(cursor);
+		if (err)
+			break;
+		if (cursor->id && cursor->chunks_seen < cursor->wl->nr_chunks)
+			err = look_at_chunk(cursor);
+		else if (cursor->sum_matters)
+			err = verify_sum(cursor);
+		else if (cursor->nr_streams)
+			return take(cursor, entry);
+		else if (!(err = next_gen(cursor)))
+			return 0;
+		else if (err > 0)
+			err = 0;
+	}
+	return err;
+}
