@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A write becomes durable: its data are copied into the log, as one entry or as
+ * many as it takes, and the index learns of them.
+ *
+ * The sequence number is taken while the slot is held, and the slot is held
+ * until the index knows the entry: so when all slots have left a generation,
+ * the index knows all of it.
+ */
+#include <linux/highmem.h>
+
+#include "trace.h"
+
+/* Where the data come from, and go to in the index. */
+struct dwl_portion {
+	enum wl_op op;
+	u64 sector;
+	u64 sectors;
+	struct bio *bio;
+	struct bvec_iter *iter;
+	struct dwl_region *regions[DWL_PORTION_REGIONS];
+	u64 first_region;
+	u32 nr_regions;
+};
+
+static void dwl_copy(struct dwl *w, struct dwl_slot *slot, struct dwl_portion *p, u32 bytes)
+{
+	while (bytes) {
+		struct bio_vec bv = bio_iter_iovec(p->bio, *p->iter);
+		u32 len = min(bytes, bv.bv_len);
+		void *from = bvec_kmap_local(&bv);
+
+		wl_write(&w->wl, &slot->place, from, len);
+		kunmap_local(from);
+		bio_advance_iter(p->bio, p->iter, len);
+		bytes -= len;
+	}
+}
+
+/* One entry: the beginning of the portion, or all of it. */
+static int dwl_append_entry(struct dwl *w, struct dwl_slot *slot, struct dwl_portion *p, bool nowait)
+{
+	struct wl_entry entry;
+	struct dwl_gen *gen;
+	u64 sectors = p->sectors, began;
+	int room;
+
+	/* What has no data fits, or not; the length doesn't matter. */
+	room = dwl_slot_ready(w, slot, p->op, p->op == WL_OP_WRITE ? sectors << WL_SECTOR_SHIFT : 1,
+			      &gen, nowait);
+	if (room < 0)
+		return room;
+	if (p->op == WL_OP_WRITE)
+		sectors = room >> WL_SECTOR_SHIFT;
+	began = dwl_now(w);
+	wl_begin(&w->wl, &slot->place, p->op, p->sector, sectors, atomic_inc_return(&gen->seq) - 1);
+	if (p->op == WL_OP_WRITE)
+		dwl_copy(w, slot, p, room);
+	wl_end(&w->wl, &slot->place, &entry);
+	wl_commit(&w->wl, &slot->place);
+	trace_dwl_append(w, &entry);
+	dwl_latency(w, DWL_PHASE_COPY, began);
+	began = dwl_now(w);
+	if (p->op == WL_OP_DISCARD)
+		dwl_index_drop(w, &entry);
+	else
+		dwl_index_store(w, p->regions, p->first_region, &entry);
+	dwl_latency(w, DWL_PHASE_INDEX, began);
+	dwl_count(w, DWL_ENTRIES, 1);
+	p->sector += sectors;
+	p->sectors -= sectors;
+	return 0;
+}
+
+static int dwl_append_entries(struct dwl *w, struct dwl_portion *p, bool nowait)
+{
+	while (p->sectors) {
+		struct dwl_slot *slot = dwl_slot_get(w, nowait);
+		int err = 0;
+
+		if (!slot)
+			return -EAGAIN;
+		while (p->sectors && !err)
+			err = dwl_append_entry(w, slot, p, nowait);
+		mutex_unlock(&slot->lock);
+		if (err == -ENOSPC)
+			err = nowait ? -EAGAIN : dwl_space_wait_gen(w);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static int dwl_pin(struct dwl *w, struct dwl_portion *p, bool nowait)
+{
+	u64 first = p->sector >> w->block_shift >> DWL_REGION_SHIFT;
+	u64 last = (p->sector + p->sectors - 1) >> w->block_shift >> DWL_REGION_SHIFT;
+
+	p->first_region = first;
+	for (; first <= last; first++) {
+		struct dwl_region *region = dwl_index_pin(w, first, nowait);
+
+		if (!region)
+			return -EAGAIN;
+		p->regions[p->nr_regions++] = region;
+	}
+	return 0;
+}
+
+/**
+ * dwl_append() - make a write durable
+ * @w: the target
+ * @op: what it does
+ * @sector: where; it reaches over no multiple of DWL_PORTION, unless it is a discard
+ * @sectors: how many
+ * @bio: whose data
+ * @iter: from where on; advanced over what was taken
+ * @nowait: rather not than wait
+ *
+ * Return: 0; it is durable, and readers find it. -EAGAIN: it would have to wait.
+ * -EIO: the log is full, and the origin is failing. In both cases parts may have
+ * been written.
+ */
+int dwl_append(struct dwl *w, enum wl_op op, u64 sector, u64 sectors, struct bio *bio,
+	       struct bvec_iter *iter, bool nowait)
+{
+	struct dwl_portion p = { op, sector, sectors, bio, iter };
+	int err = 0;
+
+	if (op != WL_OP_DISCARD)
+		err = dwl_pin(w, &p, nowait);
+	if (!err)
+		err = dwl_append_entries(w, &p, nowait);
+	while (p.nr_regions)
+		dwl_index_unpin(w, p.regions[--p.nr_regions]);
+	return err;
+}

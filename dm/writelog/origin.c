@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Pieces go to the origin, merged into bios as large as it takes.
+ *
+ * Pages of the log that a piece fills are written from where they are; parts of
+ * pages are gathered in pages of DRAM first (a mempool: this goes on when
+ * memory is short). How many bios are out at a time depends on how full the log
+ * is, and while it isn't nearly full, reads go first.
+ */
+#include <linux/delay.h>
+#include <linux/kthread.h>
+#include <linux/uio.h>
+
+#include "trace.h"
+
+/* Bytes of a bio; as many pages as the mempool of bounce pages has. */
+#define DWL_BIO_BYTES		(BIO_MAX_VECS << PAGE_SHIFT)
+
+struct dwl_wbio {
+	struct dwl *w;
+	u64 began;
+	u64 bytes;
+	struct bio bio;			/* last: its vectors follow */
+};
+
+int dwl_origin_init(struct dwl *w)
+{
+	int err = bioset_init(&w->bios, w->params.depth, offsetof(struct dwl_wbio, bio), BIOSET_NEED_BVECS);
+
+	if (!err)
+		err = mempool_init_page_pool(&w->bounce, BIO_MAX_VECS, 0);
+	return err;
+}
+
+void dwl_origin_exit(struct dwl *w)
+{
+	bioset_exit(&w->bios);
+	mempool_exit(&w->bounce);
+}
+
+static bool dwl_in_log(const struct dwl *w, const void *address)
+{
+	return (u8 *)address >= w->wl.base && (u8 *)address < w->wl.base + w->wl.size;
+}
+
+static void dwl_bio_free(struct dwl *w, struct bio *bio)
+{
+	struct bvec_iter_all all;
+	struct bio_vec *bv;
+	struct page *last = NULL;
+
+	bio_for_each_segment_all(bv, bio, all) {
+		if (bv->bv_page != last && !dwl_in_log(w, page_address(bv->bv_page)))
+			mempool_free(bv->bv_page, &w->bounce);
+		last = bv->bv_page;
+	}
+	bio_put(bio);
+}
+
+static void dwl_bio_done(struct bio *bio)
+{
+	struct dwl_wbio *wb = container_of(bio, struct dwl_wbio, bio);
+	struct dwl *w = wb->w;
+	unsigned long flags;
+
+	dwl_latency(w, DWL_PHASE_WRITEBACK, wb->began);
+	if (bio->bi_status)
+		WRITE_ONCE(w->batch_status, bio->bi_status);
+	else
+		dwl_space_credit(w, wb->bytes * w->batch_credit >> 16);
+	dwl_bio_free(w, bio);
+	/* With the lock, so that the worker can see to it that we are through with @w. */
+	spin_lock_irqsave(&w->bios_done.lock, flags);
+	WRITE_ONCE(w->bios_below, w->bios_below - 1);
+	wake_up_locked(&w->bios_done);
+	spin_unlock_irqrestore(&w->bios_done.lock, flags);
+}
+
+static s64 dwl_reads_below(const struct dwl *w)
+{
+	s64 n = 0;
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		n += READ_ONCE(per_cpu_ptr(w->stats, cpu)->reads_below);
+	return n;
+}
+
+/* The fuller the log, the more bios at a time; and the less patience with readers. */
+static void dwl_pace(struct dwl *w)
+{
+	u32 low = w->params.low_mark, level = dwl_space_level(w), depth = w->params.depth;
+	int patience;
+
+	if (!READ_ONCE(w->space.throttled)) {
+		depth = 1 + (depth - 1) * (max(level, low) - low) / (100 - low);
+		for (patience = 20; patience && dwl_reads_below(w) > 0; patience--)
+			usleep_range(100, 300);
+	}
+	wait_event(w->bios_done, READ_ONCE(w->bios_below) < depth);
+}
+
+static void dwl_bio_submit(struct dwl *w, struct bio *bio)
+{
+	struct dwl_wbio *wb = container_of(bio, struct dwl_wbio, bio);
+
+	dwl_pace(w);
+	dwl_count(w, DWL_WRITEBACK_BIOS, 1);
+	dwl_count(w, DWL_WRITEBACK_SECTORS, bio_sectors(bio));
+	trace_dwl_writeback(w, bio->bi_iter.bi_sector, bio_sectors(bio));
+	wb->began = dwl_now(w);
+	wb->bytes = bio->bi_iter.bi_size;
+	spin_lock_irq(&w->bios_done.lock);
+	w->bios_below++;
+	spin_unlock_irq(&w->bios_done.lock);
+	submit_bio(bio);
+}
+
+static struct bio *dwl_bio_new(struct dwl *w, u64 sector)
+{
+	struct bio *bio = bio_alloc_bioset(w->origin->bdev, BIO_MAX_VECS, REQ_OP_WRITE, GFP_NOIO, &w->bios);
+
+	container_of(bio, struct dwl_wbio, bio)->w = w;
+	bio->bi_iter.bi_sector = sector;
+	bio->bi_end_io = dwl_bio_done;
+	return bio;
+}
+
+/* The room behind the last bytes of the bio, if these are in a bounce page; else a new one. */
+static void *dwl_bounce_room(struct dwl *w, struct bio *bio, u32 *room)
+{
+	struct bio_vec *bv = bio->bi_vcnt ? &bio->bi_io_vec[bio->bi_vcnt - 1] : NULL;
+
+	if (bv) {
+		void *end = page_address(bv->bv_page) + bv->bv_offset + bv->bv_len;
+
+		*room = -(unsigned long)end & ~PAGE_MASK;
+		if (*room && !dwl_in_log(w, end - 1))
+			return end;
+	}
+	*room = PAGE_SIZE;
+	return page_address(mempool_alloc(&w->bounce, GFP_NOIO));
+}
+
+/* Adds the first bytes of a piece; returns how many, 0: the bio is full, -EIO: unreadable. */
+static int dwl_bio_add(struct dwl *w, struct bio *bio, const void *data, u32 bytes)
+{
+	unsigned long lost;
+	u32 room;
+	void *to;
+
+	bytes = min(bytes, DWL_BIO_BYTES - bio->bi_iter.bi_size);
+	if (!bytes || bio->bi_vcnt == BIO_MAX_VECS)
+		return 0;
+	if (PAGE_ALIGNED(data) && bytes >= PAGE_SIZE) {
+		bytes &= PAGE_MASK;
+		__bio_add_page(bio, virt_to_page(data), bytes, 0);
+		return bytes;
+	}
+	to = dwl_bounce_room(w, bio, &room);
+	bytes = min(bytes, room);
+	lost = copy_mc_to_kernel(to, data, bytes);
+	/* Added all the same: whoever frees the bio frees its pages. */
+	if (!bio_add_page(bio, virt_to_page(to), bytes, offset_in_page(to)) || lost)
+		return -EIO;
+	return bytes;
+}
+
+/* Appends a piece to *@bio if it goes on where that ends; submits what is complete. */
+static int dwl_write_piece(struct dwl *w, const struct dwl_piece *piece, struct bio **bio)
+{
+	const u8 *data = dwl_data(w, piece->value);
+	u64 sector = piece->sector, end = sector + piece->sectors;
+
+	while (sector < end && !READ_ONCE(w->batch_status)) {
+		int added;
+
+		if (*bio && bio_end_sector(*bio) != sector) {
+			dwl_bio_submit(w, *bio);
+			*bio = NULL;
+		}
+		if (!*bio)
+			*bio = dwl_bio_new(w, sector);
+		added = dwl_bio_add(w, *bio, data, (end - sector) << WL_SECTOR_SHIFT);
+		if (added < 0) {
+			DMERR_LIMIT("%pg: data of sector %llu of the origin cannot be read", w->cache->bdev, sector);
+			dwl_count(w, DWL_MEDIUM_ERRORS, 1);
+			return added;
+		}
+		if (!added) {
+			dwl_bio_submit(w, *bio);
+			*bio = NULL;
+		}
+		data += added;
+		sector += added >> WL_SECTOR_SHIFT;
+	}
+	return 0;
+}
+
+static void dwl_bios_wait(struct dwl *w)
+{
+	wait_event(w->bios_done, !READ_ONCE(w->bios_below));
+	spin_lock_irq(&w->bios_done.lock);
+	spin_unlock_irq(&w->bios_done.lock);
+}
+
+/**
+ * dwl_origin_write_pieces() - write w->pieces to the origin, and flush it
+ * @w: the target; the worker calls
+ *
+ * Return: 0, when all of them are durable there; else they may or may not be.
+ */
+int dwl_origin_write_pieces(struct dwl *w)
+{
+	struct bio *bio = NULL;
+	int err = 0;
+	u64 began;
+	u32 i;
+
+	w->batch_status = BLK_STS_OK;
+	for (i = 0; i < w->nr_pieces && !err && !READ_ONCE(w->batch_status); i++) {
+		const struct dwl_piece *piece = &w->pieces[i];
+
+		if (kthread_should_stop())
+			err = -EINTR;
+		else if (piece->value & DWL_ZERO)
+			err = blkdev_issue_zeroout(w->origin->bdev, piece->sector, piece->sectors, GFP_NOIO, 0);
+		else
+			err = dwl_write_piece(w, piece, &bio);
+	}
+	if (bio && err)
+		dwl_bio_free(w, bio);
+	else if (bio)
+		dwl_bio_submit(w, bio);
+	dwl_bios_wait(w);
+	if (!err)
+		err = blk_status_to_errno(READ_ONCE(w->batch_status));
+	if (err)
+		return err;
+	began = dwl_now(w);
+	err = blkdev_issue_flush(w->origin->bdev);
+	dwl_latency(w, DWL_PHASE_FLUSH, began);
+	return err;
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* What can be set: in the table line, and most of it later by message. */
+#include <linux/hex.h>
+
+#include "writelog.h"
+
+struct dwl_number {
+	const char *key;
+	size_t offset;
+	u32 least, most;
+	bool later;			/* may be set by message */
+};
+
+#define DWL_NUMBER(key, least, most, later) \
+	{ #key, offsetof(struct dwl_params, key), least, most, later }
+
+static const struct dwl_number dwl_numbers[] = {
+	DWL_NUMBER(slots, 1, 256, false),
+	DWL_NUMBER(block_size, 512, PAGE_SIZE, false),
+	DWL_NUMBER(high_mark, 1, 99, true),
+	DWL_NUMBER(low_mark, 0, 98, true),
+	DWL_NUMBER(depth, 1, 256, true),
+	DWL_NUMBER(error_timeout, 0, 86400, true),
+};
+
+static u32 *dwl_number_at(struct dwl *w, const struct dwl_number *number)
+{
+	return (void *)&w->params + number->offset;
+}
+
+static int dwl_set_number(struct dwl *w, const char *key, const char *value, bool later)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(dwl_numbers); i++) {
+		const struct dwl_number *number = &dwl_numbers[i];
+		u32 n;
+
+		if (strcmp(key, number->key))
+			continue;
+		if (later && !number->later)
+			return -EPERM;
+		if (kstrtou32(value, 10, &n) || n < number->least || n > number->most)
+			return -ERANGE;
+		WRITE_ONCE(*dwl_number_at(w, number), n);
+		w->params.given |= 1 << i;
+		return 0;
+	}
+	return -ENOENT;
+}
+
+static int dwl_set_origin_id(struct dwl *w, const char *value)
+{
+	size_t digits = strlen(value);
+
+	if (!digits || digits % 2 || digits > 2 * WL_ORIGIN_ID_SIZE ||
+	    hex2bin(w->params.origin_id, value, digits / 2))
+		return -ERANGE;
+	w->params.has_origin_id = true;
+	return 0;
+}
+
+static int dwl_set_choice(struct dwl *w, const char *key, const char *value)
+{
+	if (!strcmp(key, "on_damage") && (!strcmp(value, "stop") || !strcmp(value, "skip"))) {
+		w->params.skip_damage = !strcmp(value, "skip");
+		return 0;
+	}
+	return !strcmp(key, "on_damage") ? -ERANGE : -ENOENT;
+}
+
+static int dwl_set(struct dwl *w, const char *key, const char *value, bool later)
+{
+	int err = dwl_set_number(w, key, value, later);
+
+	if (err == -ENOENT && !later)
+		err = dwl_set_choice(w, key, value);
+	if (err == -ENOENT && !later && !strcmp(key, "origin_id"))
+		err = dwl_set_origin_id(w, value);
+	return err;
+}
+
+static void dwl_defaults(struct dwl *w)
+{
+	struct dwl_params *p = &w->params;
+
+	/* More writers than this at a time make the medium slower (thesis 2.2, 5.2.1). */
+	p->slots = clamp(num_online_cpus(), 2, 16);
+	p->block_size = bdev_logical_block_size(w->origin->bdev);
+	p->high_mark = 60;
+	p->low_mark = 40;
+	p->depth = 16;
+	p->error_timeout = 60;
+}
+
+/**
+ * dwl_params_parse() - the words of the table line behind the devices
+ * @w: the target; its devices are claimed
+ * @argc: how many: 0, or their number and so many
+ * @argv: the words
+ *
+ * Return: 0 or a negative errno with ti->error set.
+ */
+int dwl_params_parse(struct dwl *w, unsigned int argc, char **argv)
+{
+	unsigned int i, count;
+
+	dwl_defaults(w);
+	if (argc && (kstrtouint(argv[0], 10, &count) || count != argc - 1 || count % 2)) {
+		w->ti->error = "The devices are followed by the number of words of options, and these in pairs";
+		return -EINVAL;
+	}
+	for (i = 1; i + 1 < argc; i += 2) {
+		int err = dwl_set(w, argv[i], argv[i + 1], false);
+
+		if (err) {
+			DMERR("option %s %s: %s", argv[i], argv[i + 1],
+			      err == -ENOENT ? "there is no such option" : "not such a value");
+			w->ti->error = "An option that there is not, or a value that it can't have";
+			return -EINVAL;
+		}
+	}
+	if (!is_power_of_2(w->params.block_size) ||
+	    w->params.block_size < bdev_logical_block_size(w->origin->bdev)) {
+		w->ti->error = "block_size must be a power of 2, and not less than the origin's logical block size";
+		return -EINVAL;
+	}
+	if (w->params.low_mark >= w->params.high_mark) {
+		w->ti->error = "low_mark must be below high_mark";
+		return -EINVAL;
+	}
+	w->block_shift = ilog2(w->params.block_size) - SECTOR_SHIFT;
+	return 0;
+}
+
+/* Message: set KEY VALUE */
+int dwl_params_set(struct dwl *w, const char *key, const char *value)
+{
+	u32 high = w->params.high_mark, low = w->params.low_mark;
+	int err = dwl_set(w, key, value, true);
+
+	if (!err && w->params.low_mark >= w->params.high_mark) {
+		w->params.high_mark = high;
+		w->params.low_mark = low;
+		err = -ERANGE;
+	}
+	if (err)
+		DMERR("set %s %s: error %d", key, value, err);
+	else
+		wake_up(&w->kick);
+	return err == -ENOENT ? -EINVAL : err;
+}
+
+/* As the table line would have them. */
+void dwl_params_print(struct dwl *w, char *result, unsigned int maxlen, unsigned int *len)
+{
+	unsigned int sz = *len, words = 2 * (hweight8(w->params.given) + w->params.skip_damage +
+					     w->params.has_origin_id);
+	size_t i;
+
+	if (words)
+		DMEMIT(" %u", words);
+	for (i = 0; i < ARRAY_SIZE(dwl_numbers); i++)
+		if (w->params.given & 1 << i)
+			DMEMIT(" %s %u", dwl_numbers[i].key, *dwl_number_at(w, &dwl_numbers[i]));
+	if (w->params.skip_damage)
+		DMEMIT(" on_damage skip");
+	if (w->params.has_origin_id)
+		DMEMIT(" origin_id %*phN", WL_ORIGIN_ID_SIZE, w->params.origin_id);
+	*len = sz;
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Life of a target: resume loads the log and starts the worker, suspend stops
+ * it; flush; cleaner mode.
+ *
+ * The log itself is opened for writing, and replayed, when the table is resumed
+ * for the first time and not when it is loaded: until then another table of the
+ * same device may be at work on it. Once suspended, a table whose place was
+ * taken never runs again (device-mapper destroys it).
+ */
+#include <linux/kthread.h>
+
+#include "writelog.h"
+
+static int dwl_alloc(struct dwl *w)
+{
+	u64 blocks_a_gen = w->gen_bytes >> (w->block_shift + WL_SECTOR_SHIFT);
+	u32 i;
+
+	w->gens = kvcalloc(w->wl.nr_gens, sizeof(*w->gens), GFP_KERNEL);
+	w->slots = kvcalloc(w->params.slots, sizeof(*w->slots), GFP_KERNEL);
+	w->max_pieces = clamp(blocks_a_gen, 1024, 65536);
+	w->pieces = kvcalloc(w->max_pieces, sizeof(*w->pieces), GFP_KERNEL);
+	if (!w->gens || !w->slots || !w->pieces)
+		return -ENOMEM;
+	for (i = 0; i < w->params.slots; i++)
+		mutex_init(&w->slots[i].lock);
+	return dwl_index_init(w);
+}
+
+/* What dwl_alloc() and dwl_replay() have made; also if they failed. */
+void dwl_free_state(struct dwl *w)
+{
+	dwl_index_destroy(w);
+	kvfree(w->gens);
+	kvfree(w->slots);
+	kvfree(w->pieces);
+	w->gens = NULL;
+	w->slots = NULL;
+	w->pieces = NULL;
+}
+
+static int dwl_load(struct dwl *w)
+{
+	int err = dwl_device_load(w);
+
+	if (!err)
+		err = dwl_alloc(w);
+	if (!err)
+		err = dwl_replay(w);
+	if (err) {
+		dwl_free_state(w);
+		return err;
+	}
+	w->loaded = true;
+	dwl_space_update(w);
+	return 0;
+}
+
+int dwl_preresume(struct dm_target *ti)
+{
+	struct dwl *w = ti->private;
+	struct task_struct *worker;
+	int err;
+
+	if (!w->loaded) {
+		err = dwl_load(w);
+		if (err)
+			return err;
+	}
+	if (w->worker)
+		return 0;
+	worker = kthread_run(dwl_worker, w, "forebay-wlog/%pg", w->cache->bdev);
+	if (IS_ERR(worker))
+		return PTR_ERR(worker);
+	w->worker = worker;
+	return 0;
+}
+
+/* No bio is in flight any more. */
+void dwl_postsuspend(struct dm_target *ti)
+{
+	struct dwl *w = ti->private;
+
+	if (w->worker)
+		kthread_stop(w->worker);
+	w->worker = NULL;
+	wake_up_all(&w->gen_freed);
+}
+
+/* Everything that is in the log now; -EIO if the origin refuses. */
+int dwl_flush(struct dwl *w)
+{
+	u64 to, errors_before;
+	int err;
+
+	if (!w->worker)
+		return -EBUSY;
+	dwl_gen_close_current(w);
+	to = READ_ONCE(w->last_id);
+	errors_before = dwl_total(w, DWL_ORIGIN_ERRORS) + dwl_total(w, DWL_MEDIUM_ERRORS);
+	mutex_lock(&w->gen_lock);
+	WRITE_ONCE(w->flush_to, max(w->flush_to, to));
+	mutex_unlock(&w->gen_lock);
+	wake_up(&w->kick);
+	err = wait_event_interruptible(w->gen_freed, READ_ONCE(w->freed_to) >= to || !w->worker ||
+				       dwl_total(w, DWL_ORIGIN_ERRORS) +
+				       dwl_total(w, DWL_MEDIUM_ERRORS) != errors_before);
+	if (err)
+		return err;
+	return READ_ONCE(w->freed_to) >= to ? 0 : -EIO;
+}
+
+/**
+ * dwl_clean() - write everything back, and log nothing any more
+ * @w: the target
+ *
+ * Most is written while writers go on. Then they are held up, those that are in
+ * the log are waited for, the rest is written; from then on the log is empty, and
+ * writes go to the origin. To log a block again, load the table again.
+ */
+int dwl_clean(struct dwl *w)
+{
+	int err;
+
+	if (w->mode == DWL_CLEANER)
+		return 0;
+	WRITE_ONCE(w->mode, DWL_CLEANING);
+	err = dwl_flush(w);
+	if (err)
+		return err;
+	dwl_space_shut(w, true);
+	synchronize_srcu(&w->writers);
+	err = dwl_flush(w);
+	if (!err)
+		WRITE_ONCE(w->mode, DWL_CLEANER);
+	dwl_space_shut(w, false);
+	return err;
+}
