@@ -88,6 +88,7 @@ struct wl {
 struct wl_format_options {
 	u8	uuid[WL_UUID_SIZE];
 	u32	nr_gens;
+	u32	nr_chunks;	/* of each generation */
 	u32	chunk_size;
 	u32	align;		/* a power of 2, WL_DATA_ALIGN to WL_PAGE_SIZE */
 	bool	data_crc;

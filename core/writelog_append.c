@@ -58,11 +58,12 @@ bool wl_slot_full(const struct wl *wl, const struct wl_slot *slot)
  * @want: bytes, a multiple of a sector, not 0
  *
  * Context: Any; one thread at a time for each slot.
- * Return: @want if it fits; else as much as does, a multiple of wl->align; 0:
- * the slot has to take another chunk.
+ * Return: @want if it fits; else as much as does, a multiple of wl->align and of
+ * a sector; 0: the slot has to take another chunk.
  */
 u32 wl_slot_room(const struct wl *wl, const struct wl_slot *slot, u32 want)
 {
+	u32 unit = max_t(u32, wl->align, 1u << WL_SECTOR_SHIFT);
 	u64 end, start;
 
 	if (wl_slot_full(wl, slot))
@@ -71,7 +72,7 @@ u32 wl_slot_room(const struct wl *wl, const struct wl_slot *slot, u32 want)
 	if (place(wl, slot, want) + want <= end)
 		return want;
 	start = place(wl, slot, 0);
-	return start < end ? wl_round_down(end - start, wl->align) : 0;
+	return start < end ? wl_round_down(end - start, unit) : 0;
 }
 
 /**

@@ -83,20 +83,21 @@ static u32 clamp_to(u64 value, u32 least, u32 most)
 static void geometry_choose(struct wl_super_onmedia *s, u64 size,
 			    const struct wl_format_options *opt)
 {
-	u32 nr_gens = opt->nr_gens ?: clamp_to(size / LEAST_GEN_SIZE, LEAST_GENS, DEFAULT_GENS);
 	u32 chunk_size = opt->chunk_size, align = size >= HUGE_MIN_SIZE ? HUGE_ALIGN : WL_PAGE_SIZE;
+	u32 nr_gens = opt->nr_gens ?: clamp_to(size / LEAST_GEN_SIZE, LEAST_GENS, DEFAULT_GENS);
 	u64 data = wl_round_up(SUPERS_SIZE + (u64)nr_gens * sizeof(struct wl_gen_onmedia), align);
 	u64 gen_size = data < size ? (size - data) / nr_gens : 0;
 
 	if (!chunk_size)
-		chunk_size = wl_round_down(clamp_to(gen_size / DEFAULT_CHUNKS, LEAST_CHUNK,
+		chunk_size = wl_round_down(clamp_to(gen_size / (opt->nr_chunks ?: DEFAULT_CHUNKS), LEAST_CHUNK,
 						    LARGEST_CHUNK), WL_PAGE_SIZE);
 	gen_size = min_t(u64, gen_size, WL_MAX_GEN_SIZE);
 	s->device_size = cpu_to_le64(size);
 	s->table = cpu_to_le64(SUPERS_SIZE);
 	s->data = cpu_to_le64(data);
 	s->nr_generations = cpu_to_le32(nr_gens);
-	s->nr_chunks = cpu_to_le32(min_t(u64, gen_size / chunk_size, WL_MAX_CHUNKS));
+	s->nr_chunks = cpu_to_le32(opt->nr_chunks ?:
+				   min_t(u64, gen_size / chunk_size, WL_MAX_CHUNKS));
 	s->chunk_size = cpu_to_le32(chunk_size);
 	s->align = cpu_to_le32(opt->align ?: WL_PAGE_SIZE);
 }

@@ -28,6 +28,10 @@ static const struct {
 	{ "sabotage", sabotage_tests },
 	{ "random", random_tests },
 	{ "corruption", corruption_tests },
+	{ "log-basic", log_basic_tests },
+	{ "log-crash", log_crash_tests },
+	{ "log-sabotage", log_sabotage_tests },
+	{ "log-random", log_random_tests },
 };
 
 static bool chosen(const char *name, int argc, char **argv)

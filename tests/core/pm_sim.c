@@ -9,7 +9,8 @@
  *
  *   - A value is written back when its line is flushed, or if it was copied
  *     past the caches, or at once if the caches are in the persistence domain.
- *   - A fence makes every value that is written back durable.
+ *   - A fence makes every value that its own thread has written back durable;
+ *     there are other threads only where a test says so (sim_thread()).
  *   - At a power cut each word, independently of all others, holds its durable
  *     value or any later one: caches evict lines whenever they like.
  *
@@ -44,11 +45,13 @@ struct pending {
 	u32 word;
 	u32 nr_values;
 	u32 written_back;	/* so many of the values */
+	u32 thread;		/* that wrote them back */
 	u64 values[MAX_VALUES];
 };
 
 static struct {
 	enum sim_domain domain;
+	u32 thread;			/* that stores, flushes and fences now */
 	size_t size;
 	u8 *live, *durable;
 	struct pending *pending;	/* in the order of their first store */
@@ -113,12 +116,19 @@ void sim_start(const void *image, size_t size, enum sim_domain domain)
 		sim.slot[sim.pending[i].word] = 0;
 	sim.nr_pending = 0;
 	sim.domain = domain;
+	sim.thread = 0;
 	sim.visit = NULL;
 	sim.failed = false;
 	sim.kept = NULL;
 	sim.sabotage = SIM_NONE;
 	sim.sabotage_done = false;
 	memset(sim.count, 0, sizeof(sim.count));
+}
+
+/* From now on, another thread stores and fences; its fences do nothing for the others. */
+void sim_thread(u32 thread)
+{
+	sim.thread = thread;
 }
 
 /* From now on, leaves out the @nth step (from 0) of this kind. */
@@ -227,8 +237,10 @@ static void word_stored(u32 word, bool written_back)
 			abort();
 		p->values[p->nr_values++] = value;
 	}
-	if (written_back)
+	if (written_back) {
 		p->written_back = p->nr_values;
+		p->thread = sim.thread;
+	}
 }
 
 static void range_stored(const void *addr, size_t len, bool written_back)
@@ -286,20 +298,22 @@ void pm_flush(void *addr, size_t len)
 	     word < ((from + len - 1) / LINE + 1) * (LINE / WORD); word++) {
 		struct pending *p = &sim.pending[sim.slot[word] - 1];
 
-		if (sim.slot[word])
+		if (sim.slot[word]) {
 			p->written_back = p->nr_values;
+			p->thread = sim.thread;
+		}
 	}
 }
 
-/* Makes durable what has been written back. */
-static void settle_written_back(void)
+/* Makes durable what has been written back, by this thread or by any. */
+static void settle_written_back(bool any)
 {
 	u32 kept = 0;
 
 	for (u32 i = 0; i < sim.nr_pending; i++) {
 		struct pending p = sim.pending[i];
 
-		if (p.written_back) {
+		if (p.written_back && (any || p.thread == sim.thread)) {
 			*word_at(sim.durable, p.word) = p.values[p.written_back - 1];
 			p.nr_values -= p.written_back;
 			memmove(p.values, p.values + p.written_back,
@@ -362,7 +376,7 @@ void pm_fence(void)
 	sim_cut();
 	if (sim.kept && !sim.keep_after--)
 		keep_cut();
-	settle_written_back();
+	settle_written_back(false);
 }
 
 /* Makes everything durable, whatever was forgotten: for setting up a test. */
@@ -370,7 +384,7 @@ void sim_settle(void)
 {
 	for (u32 i = 0; i < sim.nr_pending; i++)
 		sim.pending[i].written_back = sim.pending[i].nr_values;
-	settle_written_back();
+	settle_written_back(true);
 }
 
 static u64 value_at(const struct pending *p, u32 choice, u64 durable)

@@ -25,6 +25,7 @@ enum sim_sabotage {
 typedef bool (*sim_visit_fn)(void *image);
 
 void sim_start(const void *image, size_t size, enum sim_domain domain);
+void sim_thread(u32 thread);
 void sim_sabotage(enum sim_sabotage what, u32 nth);
 bool sim_sabotage_reached(void);
 bool sim_sabotaged(void);

@@ -17,5 +17,9 @@ void crash_tests(void);
 void sabotage_tests(void);
 void random_tests(void);
 void corruption_tests(void);
+void log_basic_tests(void);
+void log_crash_tests(void);
+void log_sabotage_tests(void);
+void log_random_tests(void);
 
 #endif
