@@ -154,7 +154,7 @@ void wl_gen_seal(struct wl *wl, u32 gen, u64 entries)
  * @gen: number, any state; all its entries are durable on the origin
  *
  * Durable on return. Generations go in the order of their identifiers. Freeing
- * one whose word is damaged gives up whatever it holds.
+ * one whose word is damaged or lost gives up whatever it holds.
  *
  * Context: Any; the caller keeps others off the generation.
  */
@@ -163,7 +163,7 @@ void wl_gen_free(struct wl *wl, u32 gen)
 	struct wl_gen_info info;
 	u64 word = 0;
 
-	if (wl_gen_read(wl, gen, &info)) {
+	if (wl_gen_read(wl, gen, &info) || wl_gen_newest(wl, gen) > info.id) {
 		clear_chunk_words(wl, gen, true);
 		pm_fence();
 	} else if (info.id) {

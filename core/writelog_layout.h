@@ -81,11 +81,13 @@ static inline u64 wl_chunk_word(const struct wl *wl, u32 number, u64 id, u32 fil
 	return facts | check << WL_CHUNK_CHECK_SHIFT;
 }
 
-/* A word of 0 is that of a chunk never used. */
+/* A word of 0 is that of a chunk never used; others count no more headers than fit. */
 static inline bool wl_chunk_word_whole(const struct wl *wl, u32 number, u64 word)
 {
-	return !word || (wl_word_id(word) && word & WL_FILL_MASK &&
-			 word == wl_chunk_word(wl, number, wl_word_id(word), word & WL_FILL_MASK));
+	u32 fill = word & WL_FILL_MASK;
+
+	return !word || (wl_word_id(word) && fill && fill < wl->chunk_size / WL_LINE &&
+			 word == wl_chunk_word(wl, number, wl_word_id(word), fill));
 }
 
 /* Of a generation; @entries counts only if it is sealed. */

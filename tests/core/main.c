@@ -32,6 +32,8 @@ static const struct {
 	{ "log-crash", log_crash_tests },
 	{ "log-sabotage", log_sabotage_tests },
 	{ "log-random", log_random_tests },
+	{ "log-damage", log_damage_tests },
+	{ "log-fuzz", log_fuzz_tests },
 };
 
 static bool chosen(const char *name, int argc, char **argv)

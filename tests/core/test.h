@@ -21,5 +21,7 @@ void log_basic_tests(void);
 void log_crash_tests(void);
 void log_sabotage_tests(void);
 void log_random_tests(void);
+void log_damage_tests(void);
+void log_fuzz_tests(void);
 
 #endif

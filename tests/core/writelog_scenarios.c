@@ -198,7 +198,6 @@ static void op_generation_change(struct log *log)
 {
 	sim_thread(1);
 	log_open_gen(log, 3);
-	log_ack();
 	sim_thread(2);
 	log_write(log, 0, 100, 1);
 	log_ack();
@@ -223,7 +222,6 @@ static void op_reuse(struct log *log)
 {
 	sim_thread(1);
 	log_open_gen(log, 1);
-	log_ack();
 	sim_thread(2);
 	log_write(log, 1, 100, 1);
 	log_ack();

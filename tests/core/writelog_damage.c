@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Logs that something has damaged: what is reported, that it is reported as
+ * what it is, and that all the rest is still replayed.
+ */
+#include "test.h"
+#include "writelog_crash.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define ENTRIES		13	/* of the good log */
+
+static u8 good[LOG_SIZE];
+static struct log made;		/* how it was made; its wl is open on the simulator's image */
+
+/* Three generations: 1 and 0 are sealed, 2 is open. Data have checksums. */
+static void start(void)
+{
+	static const struct log_scenario scenario = { .name = "damage", .raw = true };
+	static const u32 order[] = { 1, 0, 2 };
+
+	log_setup(&scenario, &made, SIM_MEM_CTRL);
+	log_format(1, true);
+	if (wl_open(&made.wl, sim_live(), LOG_SIZE, 0))
+		abort();
+	for (u32 i = 0; i < 3; i++) {
+		log_open_gen(&made, order[i]);
+		log_write(&made, 0, 100 + i, 1);
+		log_write(&made, 1, 200 + i, 2);
+		log_entry(&made, 0, WL_OP_DISCARD, 300 + i, 9);
+		log_write(&made, 0, 400 + i, 1);
+		if (i < 2)
+			wl_gen_seal(&made.wl, order[i], 4);
+	}
+	log_write(&made, 1, 500, 1);
+	memcpy(good, sim_live(), LOG_SIZE);
+}
+
+/* What a replay of the image gave. */
+static struct {
+	u32 entries;
+	u32 damage;
+	struct wl_damage first;
+	struct wl_entry bad_data;	/* of a WL_BAD_DATA */
+} got;
+
+static void replay(void)
+{
+	struct wl_stream streams[LOG_CHUNKS];
+	struct wl_cursor cursor;
+	struct wl_entry entry;
+	u64 last = 0;
+	int err;
+
+	memset(&got, 0, sizeof(got));
+	wl_cursor_start(&cursor, &made.wl, streams, WL_VERIFY_DATA);
+	while ((err = wl_cursor_next(&cursor, &entry))) {
+		if (err < 0) {
+			if (!got.damage++)
+				got.first = cursor.damage;
+			if (cursor.damage.kind == WL_BAD_DATA)
+				got.bad_data = entry;
+			continue;
+		}
+		EXPECT(entry.order > last);
+		last = entry.order;
+		got.entries++;
+	}
+	EXPECT(log_check(&made.wl) == got.damage);
+}
+
+/* The replay found this one damage, and so many entries besides. */
+static void expect_damage(enum wl_damage_kind kind, u32 entries)
+{
+	replay();
+	if (!EXPECT(got.damage == 1 && got.first.kind == kind && got.entries == entries))
+		printf("\tkind %d for %d, %u damages, %u entries (%s)\n", got.first.kind, kind,
+		       got.damage, got.entries, got.first.why);
+	memcpy(sim_live(), good, LOG_SIZE);
+}
+
+static u8 *chunk_header(u32 gen, u32 chunk)
+{
+	return made.wl.data + (gen * LOG_CHUNKS + chunk + 1) * LOG_CHUNK_SIZE - WL_LINE;
+}
+
+static u8 *entry_header(u32 gen, u32 chunk, u32 index)
+{
+	return chunk_header(gen, chunk) - (index + 1) * WL_LINE;
+}
+
+static void flip(u8 *at, u32 bit)
+{
+	at[bit / 8] ^= 1 << bit % 8;
+}
+
+/* Generation 0, chunk 0 has three entries; each bit of the middle one's header. */
+static void every_bit_of_a_header(void)
+{
+	for (u32 bit = 0; bit < sizeof(struct wl_entry_onmedia) * 8; bit++) {
+		flip(entry_header(0, 0, 1), bit);
+		expect_damage(WL_BAD_ENTRY, ENTRIES - 1);
+	}
+	EXPECT(got.first.gen == 0 && got.first.chunk == 0 && got.first.index == 1);
+	EXPECT(got.first.id == 2);
+}
+
+/* Any one or two bits of a chunk's word. */
+static void every_bit_of_a_chunk_word(void)
+{
+	for (u32 a = 0; a < 64; a++) {
+		for (u32 b = a; b < 64; b++) {
+			flip(chunk_header(0, 0), a);
+			if (a != b)
+				flip(chunk_header(0, 0), b);
+			expect_damage(WL_BAD_CHUNK, ENTRIES - 3);
+		}
+	}
+}
+
+static void every_bit_of_a_generation_word(void)
+{
+	for (u32 a = 0; a < 64; a++) {
+		for (u32 b = a; b < 64; b++) {
+			flip((u8 *)&made.wl.gens[0].word, a);
+			if (a != b)
+				flip((u8 *)&made.wl.gens[0].word, b);
+			expect_damage(WL_BAD_GENERATION, ENTRIES - 4);
+		}
+	}
+	for (u32 bit = 0; bit < 64; bit++) {
+		flip((u8 *)&made.wl.gens[0].entries, bit);
+		expect_damage(WL_BAD_GENERATION, ENTRIES - 4);
+	}
+}
+
+static void every_bit_of_data(void)
+{
+	for (u32 bit = 0; bit < 1024 * 8; bit += 7) {
+		flip(made.wl.data + (0 * LOG_CHUNKS + 1) * LOG_CHUNK_SIZE, bit);
+		expect_damage(WL_BAD_DATA, ENTRIES - 1);
+	}
+	EXPECT(got.bad_data.sector == 201 && got.bad_data.nr_sectors == 2);
+}
+
+/* A store that the medium forgot: the word of an earlier life, whole as it is. */
+static void lost_stores(void)
+{
+	__le64 *word = (void *)chunk_header(0, 1);
+
+	*word = 0;
+	expect_damage(WL_BAD_SUM, ENTRIES - 1);
+	made.wl.gens[0].word = 0;
+	expect_damage(WL_BAD_GENERATION, ENTRIES - 4);
+	EXPECT(strstr(got.first.why, "later life"));
+	wl_gen_free(&made.wl, 2);
+	EXPECT(log_check(&made.wl) == 1);	/* it is younger than those that are left */
+	memcpy(sim_live(), good, LOG_SIZE);
+}
+
+static void copied_elsewhere(void)
+{
+	memcpy(entry_header(0, 0, 1), entry_header(0, 0, 0), WL_LINE);
+	expect_damage(WL_BAD_ENTRY, ENTRIES - 1);
+	memcpy(entry_header(0, 0, 0), entry_header(1, 0, 0), WL_LINE);
+	expect_damage(WL_BAD_ENTRY, ENTRIES - 1);
+	memcpy(chunk_header(0, 2), chunk_header(0, 0), WL_LINE);
+	expect_damage(WL_BAD_CHUNK, ENTRIES);
+}
+
+/* Headers that are whole, but cannot both be true. */
+static void contradictions(void)
+{
+	struct wl_slot slot = made.slots[1];
+	struct wl_entry entry;
+
+	wl_begin(&made.wl, &slot, WL_OP_DISCARD, 1, 1, made.seq - 1);
+	wl_end(&made.wl, &slot, &entry);
+	wl_commit(&made.wl, &slot);
+	expect_damage(WL_BAD_ENTRY, ENTRIES);
+	slot = made.slots[1];
+	slot.head -= 512;
+	wl_begin(&made.wl, &slot, WL_OP_WRITE, 1, 1, made.seq);
+	wl_end(&made.wl, &slot, &entry);
+	wl_commit(&made.wl, &slot);
+	expect_damage(WL_BAD_ENTRY, ENTRIES);
+	EXPECT(!strcmp(got.first.why, "claims the data of another one"));
+	slot = made.slots[1];
+	wl_begin(&made.wl, &slot, WL_OP_ZEROES, WL_MAX_SECTOR, 1, made.seq);
+	wl_end(&made.wl, &slot, &entry);
+	wl_commit(&made.wl, &slot);
+	expect_damage(WL_BAD_ENTRY, ENTRIES);
+	wl_gen_open(&made.wl, 3, 2);
+	expect_damage(WL_BAD_GENERATION, ENTRIES);
+	EXPECT(!strcmp(got.first.why, "has the identifier of another one") && got.first.gen == 3);
+}
+
+/* Damage in two places is two reports; everything else is there. */
+static void twice(void)
+{
+	flip(entry_header(1, 0, 0), 9);
+	flip(entry_header(2, 1, 0), 9);
+	replay();
+	EXPECT(got.damage == 2 && got.entries == ENTRIES - 2);
+	EXPECT(got.first.gen == 1 && got.first.id == 1);
+	memcpy(sim_live(), good, LOG_SIZE);
+}
+
+/* After a damaged generation was given up, nothing is left to report. */
+static void given_up(void)
+{
+	flip((u8 *)&made.wl.gens[1].word, 30);
+	wl_gen_free(&made.wl, 1);
+	replay();
+	EXPECT(!got.damage && got.entries == ENTRIES - 4);
+	flip(chunk_header(1, 2), 3);
+	EXPECT(!wl_gen_open(&made.wl, 1, wl_next_id(&made.wl)));
+	replay();
+	EXPECT(!got.damage && got.entries == ENTRIES - 4);
+	memcpy(sim_live(), good, LOG_SIZE);
+}
+
+static void damaged_supers(void)
+{
+	struct wl_super_onmedia *b = (void *)((u8 *)sim_live() + WL_PAGE_SIZE);
+	struct wl wl;
+
+	for (u32 bit = 0; bit < sizeof(*b) * 8; bit++) {
+		flip((u8 *)b, bit);
+		EXPECT(!wl_open(&wl, sim_live(), LOG_SIZE, WL_OPEN_READ_ONLY) && !wl.repaired);
+		EXPECT(log_check(&wl) == 1);
+		EXPECT(!wl_open(&wl, sim_live(), LOG_SIZE, 0) && wl.repaired == 2);
+		EXPECT(!memcmp(sim_live(), good, LOG_SIZE));
+	}
+	b->seq = 0;
+	((u8 *)sim_live())[8] ^= 1;
+	EXPECT(wl_open(&wl, sim_live(), LOG_SIZE, 0) == WL_E_CORRUPT);
+	memcpy(sim_live(), good, LOG_SIZE);
+}
+
+void log_damage_tests(void)
+{
+	start();
+	replay();
+	EXPECT(!got.damage && got.entries == ENTRIES);
+	every_bit_of_a_header();
+	every_bit_of_a_chunk_word();
+	every_bit_of_a_generation_word();
+	every_bit_of_data();
+	lost_stores();
+	copied_elsewhere();
+	contradictions();
+	twice();
+	given_up();
+	damaged_supers();
+}
