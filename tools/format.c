@@ -7,11 +7,10 @@
 #include <uuid.h>
 
 #include "../core/host_pm.h"
+#include "fitness.h"
 #include "message.h"
-#include "namespace.h"
 #include "signature.h"
 #include "store.h"
-#include "sysfs.h"
 #include "verb.h"
 
 enum { OPT_FORCE = 1, OPT_FILES, OPT_UUID, OPT_JSON };
@@ -73,37 +72,6 @@ static enum exit_status parse(const struct verb *verb, int argc, char **argv, st
 	return DONE;
 }
 
-/* A device that could be mounted: synchronous persistent memory with DAX. */
-static bool usable(const struct device *dev)
-{
-	struct pm_namespace ns;
-	char dax[8] = "";
-	bool known;
-
-	if (!dev->is_disk)
-		return true;
-	known = namespace_of_disk(dev->name, &ns);
-	if (known && ns.virtio) {
-		problem("%s is virtio-pmem, which needs a call to the host to make data durable",
-			dev->path);
-		advice("Forebay cannot use it: give the guest an NVDIMM instead.");
-		return false;
-	}
-	disk_attribute(dev->rdev, "queue/dax", dax, sizeof(dax));
-	if (!strcmp(dax, "1"))
-		return true;
-	if (known) {
-		problem("%s is %s in %s mode, without DAX; a cache must be in fsdax mode",
-			dev->path, ns.name, ns.mode);
-		advice("Convert it (its contents are lost): ndctl create-namespace -f -e %s -m fsdax --map=mem",
-		       ns.name);
-	} else {
-		problem("%s is not persistent memory: it has no DAX", dev->path);
-		advice("`ndctl list` shows the persistent memory there is.");
-	}
-	return false;
-}
-
 /* What a mount would bring to the lower file system, or might if it weren't damaged. */
 static bool holds_nothing_of_worth(const struct request *req, const struct ps *ps)
 {
@@ -137,27 +105,16 @@ static bool holds_nothing_of_worth(const struct request *req, const struct ps *p
 /* Nobody's data is on the device, or the user doesn't care. */
 static bool may_overwrite(const struct request *req, const struct device *dev)
 {
-	char text[200];
 	enum ps_error err;
 	struct ps ps;
-	int found;
 
 	if (req->force)
 		return true;
 	err = ps_open(&ps, dev->base, dev->size, PS_OPEN_READ_ONLY);
 	if (!err && !holds_nothing_of_worth(req, &ps))
 		return false;
-	found = signature_find(dev->fd, text, sizeof(text));
-	if (found > 0) {
-		problem("%s holds %s", req->path, text);
-		advice("`wipefs %s` shows more. To overwrite it: --force", req->path);
+	if (!unclaimed(dev))
 		return false;
-	}
-	if (found < 0) {
-		problem("cannot find out what %s holds", req->path);
-		advice("To overwrite it whatever it is: --force");
-		return false;
-	}
 	if (err && err != PS_E_NOT_FORMATTED) {
 		problem("%s: %s", req->path, ps_strerror(err));
 		advice("To overwrite whatever is there: --force");

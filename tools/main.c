@@ -3,6 +3,7 @@
  * The forebay command: finds the verb and runs it. One verb a file.
  */
 #include <locale.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,33 +13,65 @@
 static const struct verb *const verbs[] = {
 	&verb_format, &verb_status, &verb_check, &verb_drain, &verb_pin, &verb_unpin, &verb_drop,
 	&verb_attach, &verb_detach,
+	&verb_writelog_format, &verb_writelog_create, &verb_writelog_status,
+	&verb_writelog_check, &verb_writelog_flush, &verb_writelog_remove,
 };
 
-static const struct verb *find_verb(const char *name)
+/* So many of the words make up the verb's name; 0: it is another. */
+static int match(const struct verb *verb, int n, char **words)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
-		if (!strcmp(verbs[i]->name, name))
+	const char *space = strchr(verb->name, ' ');
+	size_t len = space ? (size_t)(space - verb->name) : strlen(verb->name);
+
+	if (!n || strlen(words[0]) != len || strncmp(words[0], verb->name, len))
+		return 0;
+	if (!space)
+		return 1;
+	return n > 1 && !strcmp(words[1], space + 1) ? 2 : 0;
+}
+
+/* The verb that the words begin with, and of how many it is made. */
+static const struct verb *find_verb(int n, char **words, int *used)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++) {
+		*used = match(verbs[i], n, words);
+		if (*used)
 			return verbs[i];
+	}
 	return NULL;
 }
 
-static void print_help(FILE *to)
+/* Only the verbs of @noun, unless it is NULL. */
+static void print_help(FILE *to, const char *noun)
 {
-	fputs("usage: forebay VERB [OPTION]... [ARGUMENT]...\n\n"
-	      "Looks after persistence-aware page caches in persistent memory.\n\n", to);
+	size_t len = noun ? strlen(noun) : 0;
+
+	fprintf(to, "usage: forebay %s%sVERB [OPTION]... [ARGUMENT]...\n\n", noun ?: "", noun ? " " : "");
+	fputs("Looks after page caches and write logs in persistent memory.\n\n", to);
 	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
-		fprintf(to, "  %-8s %s\n", verbs[i]->name, verbs[i]->summary);
-	fputs("\n`forebay VERB --help` tells more, forebay(8) all.\n"
-	      "To use a cache: mount -t forebay -o cache=DEVICE LOWER MOUNTPOINT, see forebay(5).\n",
-	      to);
+		if (!noun || (!strncmp(verbs[i]->name, noun, len) && verbs[i]->name[len] == ' '))
+			fprintf(to, "  %-16s %s\n", verbs[i]->name, verbs[i]->summary);
+	fputs("\n`forebay VERB --help` tells more, forebay(8) all.\n", to);
+	if (!noun)
+		fputs("To use a cache: mount -t forebay -o cache=DEVICE LOWER MOUNTPOINT, see forebay(5).\n", to);
+}
+
+static bool is_noun(const char *word)
+{
+	return !strcmp(word, "writelog");
 }
 
 /* The verb that most likely was meant: the one that begins likewise. */
-static enum exit_status no_such_verb(const char *name)
+static enum exit_status no_such_verb(int n, char **words)
 {
-	problem("no such verb: %s", name);
-	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++) {
-		if (*name && *name == *verbs[i]->name) {
+	bool noun = is_noun(words[0]);
+	const char *last = noun && n > 1 ? words[1] : noun ? "" : words[0];
+
+	problem("no such verb: %s%s%s", noun ? words[0] : "", noun && *last ? " " : "", last);
+	for (size_t i = 0; i < ARRAY_SIZE(verbs) && *last; i++) {
+		const char *space = strchr(verbs[i]->name, ' ');
+
+		if (noun == !!space && *last == (space ? space[1] : *verbs[i]->name)) {
 			advice("Did you mean `forebay %s`? `forebay --help` lists the verbs.",
 			       verbs[i]->name);
 			return USAGE;
@@ -46,6 +79,20 @@ static enum exit_status no_such_verb(const char *name)
 	}
 	advice("`forebay --help` lists the verbs.");
 	return USAGE;
+}
+
+/* --help, or help with the words of a verb behind it. */
+static enum exit_status help(int n, char **words)
+{
+	const struct verb *verb;
+	int used;
+
+	verb = find_verb(n, words, &used);
+	if (verb)
+		verb_help(verb);
+	else
+		print_help(stdout, n && is_noun(words[0]) ? words[0] : NULL);
+	return DONE;
 }
 
 static enum exit_status run(const struct verb *verb, int argc, char **argv)
@@ -64,25 +111,22 @@ static enum exit_status run(const struct verb *verb, int argc, char **argv)
 int main(int argc, char **argv)
 {
 	const struct verb *verb;
+	int used;
 
 	setlocale(LC_ALL, "");
 	setlocale(LC_NUMERIC, "C");
 	if (argc < 2) {
-		print_help(stderr);
+		print_help(stderr, NULL);
 		return USAGE;
 	}
-	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "help")) {
-		verb = argc > 2 ? find_verb(argv[2]) : NULL;
-		if (verb)
-			verb_help(verb);
-		else
-			print_help(stdout);
-		return DONE;
-	}
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "help"))
+		return help(argc - 2, argv + 2);
+	if (is_noun(argv[1]) && argc > 2 && !strcmp(argv[2], "--help"))
+		return help(1, argv + 1);
 	if (!strcmp(argv[1], "--version")) {
 		puts("forebay " FOREBAY_VERSION);
 		return DONE;
 	}
-	verb = find_verb(argv[1]);
-	return verb ? run(verb, argc - 1, argv + 1) : no_such_verb(argv[1]);
+	verb = find_verb(argc - 1, argv + 1, &used);
+	return verb ? run(verb, argc - used, argv + used) : no_such_verb(argc - 1, argv + 1);
 }

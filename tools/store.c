@@ -104,8 +104,8 @@ static bool map_device(struct device *dev, unsigned int flags)
 {
 	int protection = PROT_READ | (flags & DEVICE_WRITE ? PROT_WRITE : 0);
 
-	if (dev->size < PS_MIN_SIZE) {
-		problem("%s: %s", dev->path, ps_strerror(PS_E_TOO_SMALL));
+	if (!dev->size) {
+		problem("%s is empty", dev->path);
 		return false;
 	}
 	dev->base = mmap(NULL, dev->size, protection, MAP_SHARED, dev->fd, 0);
@@ -123,7 +123,7 @@ static bool map_device(struct device *dev, unsigned int flags)
  * @path: of the device
  * @flags: DEVICE_*
  *
- * Return: false, after a message, if it is in use, too small, or can't be opened.
+ * Return: false, after a message, if it is in use, empty, or can't be opened.
  */
 bool device_open(struct device *dev, const char *path, unsigned int flags)
 {

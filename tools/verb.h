@@ -20,7 +20,7 @@ enum exit_status {
 };
 
 struct verb {
-	const char *name;
+	const char *name;		/* "format", or "writelog format": the noun comes first */
 	const char *arguments;		/* behind the name, in the synopsis */
 	const char *summary;		/* one line, for the list of verbs */
 	const char *help;		/* what it does, then its options */
@@ -33,6 +33,8 @@ struct verb {
 
 extern const struct verb verb_format, verb_status, verb_check, verb_drain;
 extern const struct verb verb_pin, verb_unpin, verb_attach, verb_detach, verb_drop;
+extern const struct verb verb_writelog_format, verb_writelog_create, verb_writelog_status,
+			 verb_writelog_check, verb_writelog_flush, verb_writelog_remove;
 
 int next_option(const struct verb *verb, int argc, char **argv);
 void verb_help(const struct verb *verb);

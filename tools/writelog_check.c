@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * forebay writelog check: reads a whole write log with core's own check, writes
+ * nothing, and explains what it found.
+ */
+#include <stdlib.h>
+
+#include "message.h"
+#include "verb.h"
+#include "writelog_log.h"
+
+enum { OPT_FORCE = 1, OPT_JSON };
+
+static const struct option options[] = {
+	{ "force", no_argument, NULL, OPT_FORCE },
+	{ "json", no_argument, NULL, OPT_JSON },
+	OPTION_HELP,
+	{ }
+};
+
+/* Findings printed one by one; behind that, people want the number. */
+#define MOST_LINES	50
+#define PLACE_TEXT	120
+
+/* By enum wl_damage_kind: what is damaged, and what that means. */
+static const struct kind {
+	const char *name;
+	const char *meaning;
+} kinds[] = {
+	[WL_BAD_SUPER] = {
+		"superblock",
+		"The superblock is there twice; a damaged copy is rewritten when the log is used next." },
+	[WL_BAD_GENERATION] = {
+		"generation",
+		"A generation's word says whether it holds writes; of a damaged one all are lost." },
+	[WL_BAD_SUM] = {
+		"generation",
+		"A generation has lost writes that it was closed with; nobody knows which sectors." },
+	[WL_BAD_CHUNK] = {
+		"chunk",
+		"A chunk's word says how many writes it holds; of a damaged one all are lost." },
+	[WL_BAD_ENTRY] = {
+		"entry",
+		"An entry's header says which sectors were written; with a damaged one a write is lost." },
+	[WL_BAD_DATA] = {
+		"data",
+		"The sectors whose data are damaged hold neither what was written nor what was before." },
+};
+
+struct findings {
+	const struct wl *wl;
+	const char *path;
+	bool of_kind[ARRAY_SIZE(kinds)];
+	u64 printed;
+	json_object *list;		/* NULL: print them */
+};
+
+static void say_place(const struct wl_damage *damage, char text[PLACE_TEXT])
+{
+	int at = snprintf(text, PLACE_TEXT, "%s %u", damage->kind == WL_BAD_SUPER ? "superblock" :
+			  "generation", damage->gen);
+
+	if (damage->kind >= WL_BAD_CHUNK)
+		at += snprintf(text + at, PLACE_TEXT - at, ", chunk %u", damage->chunk);
+	if (damage->kind >= WL_BAD_ENTRY)
+		snprintf(text + at, PLACE_TEXT - at, ", entry %u", damage->index);
+}
+
+/* Only of damaged data are the sectors known. */
+static bool read_range(const struct findings *findings, const struct wl_damage *damage,
+		       struct wl_entry *entry)
+{
+	return damage->kind == WL_BAD_DATA &&
+	       !wl_entry_read(findings->wl, damage->gen, damage->id, damage->chunk, damage->index,
+			      entry);
+}
+
+static void print_finding(const struct findings *findings, const struct wl_damage *damage)
+{
+	char place[PLACE_TEXT];
+	struct wl_entry entry;
+
+	say_place(damage, place);
+	printf("  %s %s\n", place, damage->why);
+	if (damage->id)
+		printf("      generation's identifier: %llu\n", damage->id);
+	if (read_range(findings, damage, &entry))
+		printf("      written: %llu sectors from %llu\n", entry.nr_sectors, entry.sector);
+}
+
+static void list_finding(const struct findings *findings, const struct wl_damage *damage)
+{
+	json_object *json = json_object_new_object();
+	struct wl_entry entry;
+
+	json_object_object_add(json, "what", json_object_new_string(kinds[damage->kind].name));
+	json_object_object_add(json, "problem", json_object_new_string(damage->why));
+	json_object_object_add(json, damage->kind == WL_BAD_SUPER ? "superblock" : "generation",
+			       json_object_new_uint64(damage->gen));
+	if (damage->id)
+		json_object_object_add(json, "identifier", json_object_new_uint64(damage->id));
+	if (damage->kind >= WL_BAD_CHUNK)
+		json_object_object_add(json, "chunk", json_object_new_uint64(damage->chunk));
+	if (damage->kind >= WL_BAD_ENTRY)
+		json_object_object_add(json, "entry", json_object_new_uint64(damage->index));
+	if (read_range(findings, damage, &entry)) {
+		json_object_object_add(json, "sector", json_object_new_uint64(entry.sector));
+		json_object_object_add(json, "nr_sectors", json_object_new_uint64(entry.nr_sectors));
+	}
+	json_object_array_add(findings->list, json);
+}
+
+static void finding(void *arg, const struct wl_damage *damage)
+{
+	struct findings *findings = arg;
+
+	findings->of_kind[damage->kind] = true;
+	if (findings->list)
+		list_finding(findings, damage);
+	else if (findings->printed++ < MOST_LINES)
+		print_finding(findings, damage);
+}
+
+static void print_head(const struct findings *findings)
+{
+	char uuid[37], origin[2 * WL_ORIGIN_ID_SIZE + 1], size[SIZE_TEXT];
+	const struct wl *wl = findings->wl;
+
+	log_origin(origin, wl->super.origin_id);
+	printf("%s: write log %s, %u generations of %u chunks of %s, ", findings->path,
+	       uuid_text(uuid, wl->super.uuid), wl->nr_gens, wl->nr_chunks,
+	       size_text(size, wl->chunk_size));
+	if (wl_is_bound(wl))
+		printf("for an origin of %llu sectors%s%s\n",
+		       (u64)le64_to_cpu(wl->super.origin_sectors), *origin ? ", " : "", origin);
+	else
+		puts("for no origin yet");
+}
+
+static void print_verdict(const struct findings *findings, u64 found,
+			  const struct log_counts *counts)
+{
+	char size[SIZE_TEXT];
+
+	if (findings->printed > MOST_LINES)
+		printf("  and %llu more; --json lists them all\n", findings->printed - MOST_LINES);
+	printf("%s: %llu write%s (%s), %llu discard%s to replay\n", findings->path, counts->writes,
+	       PLURAL(counts->writes), size_text(size, counts->bytes), counts->discards,
+	       PLURAL(counts->discards));
+	if (!found) {
+		printf("%s: %sclean%s\n", findings->path, style(stdout, GREEN), plain(stdout));
+		return;
+	}
+	printf("%s: %s%llu inconsistenc%s%s; nothing was changed\n", findings->path,
+	       style(stdout, RED), found, found == 1 ? "y" : "ies", plain(stdout));
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+		if (findings->of_kind[i])
+			printf("  %s\n", kinds[i].meaning);
+	puts("  A power cut leaves nothing of this kind: suspect the device, or something that wrote to it.");
+	if (!counts->damaged)
+		return;
+	puts("  Copy the device first (dd). The target refuses such a log, unless it is told on_damage=skip:");
+	puts("  then it replays all that is whole. Check the file system afterwards.");
+}
+
+static void print_verdict_json(const struct findings *findings, u64 found,
+			       const struct log_counts *counts)
+{
+	json_object *json = json_object_new_object();
+
+	json_object_object_add(json, "device", json_object_new_string(findings->path));
+	json_object_object_add(json, "clean", json_object_new_boolean(!found));
+	log_describe(findings->wl, counts, json);
+	json_object_object_add(json, "findings", findings->list);
+	print_json(json);
+}
+
+static enum exit_status check_log(const char *path, const struct wl *wl, bool json)
+{
+	struct wl_stream *streams = malloc(sizeof(*streams) * wl->nr_chunks);
+	struct findings findings = { .wl = wl, .path = path };
+	struct log_counts counts;
+	u64 found;
+
+	if (!streams || !log_count(wl, &counts)) {
+		problem("not enough memory to check %s", path);
+		free(streams);
+		return FAILED;
+	}
+	if (json)
+		findings.list = json_object_new_array();
+	else
+		print_head(&findings);
+	found = wl_check(wl, streams, finding, &findings);
+	free(streams);
+	if (json)
+		print_verdict_json(&findings, found, &counts);
+	else
+		print_verdict(&findings, found, &counts);
+	return found ? LEFT : DONE;
+}
+
+/* A log that can't even be opened is an inconsistency, somebody else's device is not. */
+static enum exit_status cannot_open(const struct device *dev, enum wl_error err, bool json)
+{
+	bool ours = err == WL_E_CORRUPT || err == WL_E_GEOMETRY;
+
+	if (ours && json) {
+		json_object *report = json_object_new_object(), *list = json_object_new_array();
+		json_object *one = json_object_new_object();
+
+		json_object_object_add(one, "what", json_object_new_string("superblock"));
+		json_object_object_add(one, "problem", json_object_new_string(wl_strerror(err)));
+		json_object_array_add(list, one);
+		json_object_object_add(report, "device", json_object_new_string(dev->path));
+		json_object_object_add(report, "clean", json_object_new_boolean(false));
+		json_object_object_add(report, "findings", list);
+		print_json(report);
+	}
+	problem("%s: %s", dev->path, wl_strerror(err));
+	if (err == WL_E_PAGESTORE)
+		advice("`forebay check %s` checks that.", dev->path);
+	if (ours)
+		advice("Copy the device first (dd); `forebay writelog format --force %s` makes a new log.",
+		       dev->path);
+	return ours ? LEFT : FAILED;
+}
+
+static enum exit_status check(const struct verb *verb, int argc, char **argv)
+{
+	unsigned int flags = 0;
+	enum exit_status status;
+	bool json = false;
+	struct device dev;
+	enum wl_error err;
+	struct wl wl;
+	int option;
+
+	while ((option = next_option(verb, argc, argv)) != -1) {
+		if (option == OPT_FORCE)
+			flags = DEVICE_SHARED;
+		else
+			json = true;
+	}
+	if (argc - optind != 1)
+		return usage_problem(verb, "want one device or image");
+	if (!device_open(&dev, argv[optind], flags))
+		return FAILED;
+	err = wl_open(&wl, dev.base, dev.size, WL_OPEN_READ_ONLY);
+	if (err)
+		status = cannot_open(&dev, err, json);
+	else
+		status = check_log(dev.path, &wl, json);
+	device_close(&dev);
+	return status;
+}
+
+const struct verb verb_writelog_check = {
+	.name = "writelog check",
+	.arguments = "[--force] [--json] DEVICE|IMAGE",
+	.summary = "verify a write log that is not in use; changes nothing",
+	.help = "Reads a whole write log and says what does not fit together. Writes nothing.\n"
+		"Exit status: 0 clean, 4 inconsistent, 8 could not be checked, 16 wrong usage.\n"
+		"\n"
+		"  --force             check it though it is in use: what changes meanwhile may look\n"
+		"                      wrong without being so\n"
+		"  --json              report in JSON\n",
+	.options = options,
+	.run = check,
+};

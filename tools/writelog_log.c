@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Opens a write log read-only, counts what it holds and says it in JSON; what
+ * every verb does that looks into a log which no target uses.
+ */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "message.h"
+#include "writelog_log.h"
+
+/**
+ * log_open - open the log on a device, without a change to it
+ * @wl: filled in
+ * @dev: device, mapped
+ *
+ * Return: false, after a message, if there is no log.
+ */
+bool log_open(struct wl *wl, const struct device *dev)
+{
+	enum wl_error err = wl_open(wl, dev->base, dev->size, WL_OPEN_READ_ONLY);
+
+	if (!err)
+		return true;
+	problem("%s: %s", dev->path, wl_strerror(err));
+	if (err == WL_E_CORRUPT || err == WL_E_GEOMETRY)
+		advice("`forebay writelog check %s` tells more.", dev->path);
+	return false;
+}
+
+static void count_generations(const struct wl *wl, struct log_counts *counts)
+{
+	for (u32 gen = 0; gen < wl->nr_gens; gen++) {
+		struct wl_gen_info info;
+
+		if (wl_gen_read(wl, gen, &info))
+			continue;
+		counts->generations_free += info.state == WL_GEN_FREE;
+		counts->generations_open += info.state == WL_GEN_OPEN;
+		counts->generations_sealed += info.state == WL_GEN_SEALED;
+	}
+}
+
+/**
+ * log_count - count what a log holds
+ * @wl: log
+ * @counts: filled in
+ *
+ * Return: false, after a message, if there is not enough memory.
+ */
+bool log_count(const struct wl *wl, struct log_counts *counts)
+{
+	struct wl_stream *streams = malloc(sizeof(*streams) * wl->nr_chunks);
+	struct wl_cursor cursor;
+	struct wl_entry entry;
+	int got;
+
+	*counts = (struct log_counts){ };
+	if (!streams) {
+		problem("not enough memory to replay %u chunks", wl->nr_chunks);
+		return false;
+	}
+	count_generations(wl, counts);
+	wl_cursor_start(&cursor, wl, streams, 0);
+	while ((got = wl_cursor_next(&cursor, &entry))) {
+		if (got < 0) {
+			counts->damaged++;
+			continue;
+		}
+		counts->entries++;
+		counts->writes += entry.op == WL_OP_WRITE;
+		counts->discards += entry.op != WL_OP_WRITE;
+		counts->bytes += wl_entry_len(&entry);
+	}
+	free(streams);
+	return true;
+}
+
+/**
+ * log_origin - the name of an origin as people read it
+ * @text: where to put it
+ * @id: as in a superblock
+ *
+ * Return: the name if it is printable, else in hexadecimal; "" if there is none.
+ */
+const char *log_origin(char text[2 * WL_ORIGIN_ID_SIZE + 1], const u8 id[WL_ORIGIN_ID_SIZE])
+{
+	u32 len = WL_ORIGIN_ID_SIZE;
+	bool printable = true;
+
+	while (len && !id[len - 1])
+		len--;
+	for (u32 i = 0; i < len; i++)
+		printable = printable && isgraph(id[i]);
+	*text = '\0';
+	if (printable)
+		snprintf(text, WL_ORIGIN_ID_SIZE + 1, "%.*s", (int)len, (const char *)id);
+	else
+		for (u32 i = 0; i < len; i++)
+			sprintf(text + 2 * i, "%02x", id[i]);
+	return text;
+}
+
+static void add(json_object *json, const char *key, u64 number)
+{
+	json_object_object_add(json, key, json_object_new_uint64(number));
+}
+
+/**
+ * log_describe - say what a log is and holds
+ * @wl: log
+ * @counts: from log_count(); NULL: only what it is
+ * @json: the object to add it to
+ */
+void log_describe(const struct wl *wl, const struct log_counts *counts, json_object *json)
+{
+	char text[2 * WL_ORIGIN_ID_SIZE + 1], uuid[37];
+
+	json_object_object_add(json, "uuid", json_object_new_string(uuid_text(uuid, wl->super.uuid)));
+	add(json, "bytes_total", (u64)wl->nr_gens * wl->nr_chunks * wl->chunk_size);
+	add(json, "generations_total", wl->nr_gens);
+	add(json, "chunks_per_generation", wl->nr_chunks);
+	add(json, "chunk_size", wl->chunk_size);
+	add(json, "align", wl->align);
+	json_object_object_add(json, "data_checksums", json_object_new_boolean(wl->data_crc));
+	json_object_object_add(json, "bound", json_object_new_boolean(wl_is_bound(wl)));
+	add(json, "origin_sectors", le64_to_cpu(wl->super.origin_sectors));
+	json_object_object_add(json, "origin_id",
+			       json_object_new_string(log_origin(text, wl->super.origin_id)));
+	if (!counts)
+		return;
+	add(json, "generations_free", counts->generations_free);
+	add(json, "generations_open", counts->generations_open);
+	add(json, "generations_sealed", counts->generations_sealed);
+	add(json, "entries", counts->entries);
+	add(json, "writes", counts->writes);
+	add(json, "discards", counts->discards);
+	add(json, "bytes_used", counts->bytes);
+	add(json, "damaged", counts->damaged);
+}
