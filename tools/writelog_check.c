@@ -137,6 +137,15 @@ static void print_head(const struct findings *findings)
 		puts("for no origin yet");
 }
 
+/* A damaged copy of the superblock is no loss. */
+static bool replay_suffers(const struct findings *findings)
+{
+	for (size_t i = WL_BAD_SUPER + 1; i < ARRAY_SIZE(kinds); i++)
+		if (findings->of_kind[i])
+			return true;
+	return false;
+}
+
 static void print_verdict(const struct findings *findings, u64 found,
 			  const struct log_counts *counts)
 {
@@ -157,7 +166,7 @@ static void print_verdict(const struct findings *findings, u64 found,
 		if (findings->of_kind[i])
 			printf("  %s\n", kinds[i].meaning);
 	puts("  A power cut leaves nothing of this kind: suspect the device, or something that wrote to it.");
-	if (!counts->damaged)
+	if (!replay_suffers(findings))
 		return;
 	puts("  Copy the device first (dd). The target refuses such a log, unless it is told on_damage=skip:");
 	puts("  then it replays all that is whole. Check the file system afterwards.");

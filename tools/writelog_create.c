@@ -130,14 +130,25 @@ static bool measure(const char *path, u64 *sectors, dev_t *rdev)
 	return good;
 }
 
+static bool log_is_empty(const struct wl *wl)
+{
+	for (u32 gen = 0; gen < wl->nr_gens; gen++) {
+		struct wl_gen_info info;
+
+		if (wl_gen_read(wl, gen, &info) || info.state != WL_GEN_FREE)
+			return false;
+	}
+	return true;
+}
+
 /* Said here in more words than the kernel has. */
 static bool fits_together(const struct request *req, const struct wl *wl, const u8 *id)
 {
 	char was[2 * WL_ORIGIN_ID_SIZE + 1], is[2 * WL_ORIGIN_ID_SIZE + 1];
 
-	if (!wl_is_bound(wl) || wl_bound_to(wl, id) || req->any_origin)
+	if (log_is_empty(wl) || !wl_is_bound(wl) || wl_bound_to(wl, id) || req->any_origin)
 		return true;
-	problem("%s belongs to another origin than %s", req->log, req->origin);
+	problem("%s holds writes to another origin than %s", req->log, req->origin);
 	advice("It was used with %s; this is %s.", log_origin(was, wl->super.origin_id),
 	       log_origin(is, id));
 	advice("If that is the same disk under another name: --any-origin");
@@ -176,7 +187,7 @@ static bool prepare_log(const struct request *req, u64 sectors, const char *id)
 		problem("%s is an image; a log in use is a block device", req->log);
 		good = false;
 	}
-	if (good && !wl_bound_to(&wl, padded))
+	if (good && req->any_origin && !wl_bound_to(&wl, padded))
 		good = rebind(req, &dev, sectors, padded);
 	device_close(&dev);
 	return good;

@@ -34,18 +34,29 @@ def command():
     return BUILD / "forebay"
 
 
-@pytest.fixture(scope="session")
-def make_store():
-    """The helper that writes records with core's own code; built on the host, used in the test machine too."""
-    program = BUILD / "make_store"
+def build_helper(name, *core_files):
+    """Builds one of the helpers that write records with core's own code; on the host, used in the test machine too."""
+    program = BUILD / name
     core = CHECKOUT / "core"
-    sources = [CHECKOUT / "tests/tools/make_store.c", *(core / name for name in ("pagestore.c", "super.c", "host_pm.c"))]
+    sources = [CHECKOUT / f"tests/tools/{name}.c", *(core / file for file in core_files), core / "host_pm.c"]
     newest = max(path.stat().st_mtime for path in [*sources, *core.glob("*.h")])
     if not program.exists() or program.stat().st_mtime < newest:
         program.parent.mkdir(parents=True, exist_ok=True)
         subprocess.run(["gcc", "-std=gnu11", "-D_GNU_SOURCE", "-O1", "-Wall", "-Wextra", "-Werror", "-o", program,
                         *sources], check=True)
     return program
+
+
+@pytest.fixture(scope="session")
+def make_store():
+    """Makes a cache hold files and pages."""
+    return build_helper("make_store", "pagestore.c", "super.c")
+
+
+@pytest.fixture(scope="session")
+def make_log():
+    """Makes a write log hold entries."""
+    return build_helper("make_log", *(f"writelog_{part}.c" for part in ("super", "gen", "append", "replay")))
 
 
 @pytest.fixture
@@ -78,6 +89,26 @@ def cache(blank, forebay, make_store):
         subprocess.run([make_store, path, *" ".join(commands).split()], check=True)
         return path
     return make
+
+
+@pytest.fixture
+def log(blank, forebay, make_log):
+    """A formatted write log, with the entries asked for: log("open 0", "write 100 8", options=["--data-checksums"])."""
+    def make(*commands, size=4 * MIB, options=()):
+        path = blank(size, name="log.img")
+        assert forebay("writelog", "format", *options, path).status == DONE
+        subprocess.run([make_log, path, *" ".join(commands).split()], check=True)
+        return path
+    return make
+
+
+@pytest.fixture
+def log_offsets(make_log):
+    """Byte offsets of a log's table of generations, its data, and the header of its first chunk."""
+    def find(path):
+        done = subprocess.run([make_log, path, "offsets"], check=True, capture_output=True, text=True)
+        return tuple(map(int, done.stdout.split()))
+    return find
 
 
 @pytest.fixture

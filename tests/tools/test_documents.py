@@ -27,7 +27,8 @@ def test_man_page_has_every_option(verb):
     section = re.search(rf"^\.Ss forebay {verb}\n(.*?)^\.S[sh] ", text, re.MULTILINE | re.DOTALL)[1]
     described = {f"-{option}" for option in re.findall(r"^\.It Fl (\S+)", section, re.MULTILINE)}
     assert described == set(VERBS[verb])
-    synopsis = re.search(rf"^\.Cm {verb}\n(.*?)^\.Nm$", text, re.MULTILINE | re.DOTALL)[1]
+    words = r"\s+(?:\.Cm )?".join(verb.split())
+    synopsis = re.search(rf"^\.Cm {words}\n(.*?)^\.Nm$", text, re.MULTILINE | re.DOTALL)[1]
     assert {f"-{option}" for option in re.findall(r"^\.Op Fl (\S+)", synopsis, re.MULTILINE)} == described
 
 
@@ -38,13 +39,15 @@ def complete(*words):
 
 
 def test_completion_of_verbs():
-    assert set(complete("forebay", "")) == {*VERBS, "--help", "--version"}
+    assert set(complete("forebay", "")) == {*(verb.split()[0] for verb in VERBS), "--help", "--version"}
     assert complete("forebay", "dr") == ["drain", "drop"]
+    assert set(complete("forebay", "writelog", "")) == {*(verb.split()[1] for verb in VERBS if " " in verb), "--help"}
+    assert complete("forebay", "writelog", "rem") == ["remove"]
 
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_completion_of_options(verb):
-    assert set(complete("forebay", verb, "--")) == {*VERBS[verb], "--help"}
+    assert set(complete("forebay", *verb.split(), "--")) == {*VERBS[verb], "--help"}
 
 
 def test_install(command, tmp_path):
