@@ -15,7 +15,7 @@
 struct dwl_portion {
 	enum wl_op op;
 	u64 sector;
-	u64 sectors;
+	u64 end;
 	struct bio *bio;
 	struct bvec_iter *iter;
 	struct dwl_region *regions[DWL_PORTION_REGIONS];
@@ -42,7 +42,7 @@ static int dwl_append_entry(struct dwl *w, struct dwl_slot *slot, struct dwl_por
 {
 	struct wl_entry entry;
 	struct dwl_gen *gen;
-	u64 sectors = p->sectors, began;
+	u64 sectors = p->end - p->sector, began;
 	int room;
 
 	/* What has no data fits, or not; the length doesn't matter. */
@@ -64,23 +64,24 @@ static int dwl_append_entry(struct dwl *w, struct dwl_slot *slot, struct dwl_por
 	if (p->op == WL_OP_DISCARD)
 		dwl_index_drop(w, &entry);
 	else
-		dwl_index_store(w, p->regions, p->first_region, &entry);
+		dwl_index_store(w, p->regions, p->first_region, p->end, &entry);
 	dwl_latency(w, DWL_PHASE_INDEX, began);
 	dwl_count(w, DWL_ENTRIES, 1);
 	p->sector += sectors;
-	p->sectors -= sectors;
 	return 0;
 }
 
 static int dwl_append_entries(struct dwl *w, struct dwl_portion *p, bool nowait)
 {
-	while (p->sectors) {
+	while (p->sector < p->end) {
 		struct dwl_slot *slot = dwl_slot_get(w, nowait);
 		int err = 0;
 
 		if (!slot)
 			return -EAGAIN;
-		while (p->sectors && !err)
+		if (unlikely(READ_ONCE(w->space.shut) || READ_ONCE(w->mode) == DWL_CLEANER))
+			err = -ERESTART;
+		while (p->sector < p->end && !err)
 			err = dwl_append_entry(w, slot, p, nowait);
 		mutex_unlock(&slot->lock);
 		if (err == -ENOSPC)
@@ -93,12 +94,12 @@ static int dwl_append_entries(struct dwl *w, struct dwl_portion *p, bool nowait)
 
 static int dwl_pin(struct dwl *w, struct dwl_portion *p, bool nowait)
 {
-	u64 first = p->sector >> w->block_shift >> DWL_REGION_SHIFT;
-	u64 last = (p->sector + p->sectors - 1) >> w->block_shift >> DWL_REGION_SHIFT;
+	u64 number = p->sector >> w->block_shift >> DWL_REGION_SHIFT;
+	u64 last = (p->end - 1) >> w->block_shift >> DWL_REGION_SHIFT;
 
-	p->first_region = first;
-	for (; first <= last; first++) {
-		struct dwl_region *region = dwl_index_pin(w, first, nowait);
+	p->first_region = number;
+	for (; number <= last; number++) {
+		struct dwl_region *region = dwl_index_pin(w, number, nowait);
 
 		if (!region)
 			return -EAGAIN;
@@ -111,27 +112,36 @@ static int dwl_pin(struct dwl *w, struct dwl_portion *p, bool nowait)
  * dwl_append() - make a write durable
  * @w: the target
  * @op: what it does
- * @sector: where; it reaches over no multiple of DWL_PORTION, unless it is a discard
- * @sectors: how many
+ * @sector: where; advanced over what was done
+ * @end: sector; the two lie in one portion, unless it is a discard
  * @bio: whose data
  * @iter: from where on; advanced over what was taken
  * @nowait: rather not than wait
  *
- * Return: 0; it is durable, and readers find it. -EAGAIN: it would have to wait.
- * -EIO: the log is full, and the origin is failing. In both cases parts may have
- * been written.
+ * Return: 0: it is durable, and readers find it. Else parts of it may be:
+ * -EAGAIN: it would have to wait; -ERESTART: writers are held up, or go to the
+ * origin now; -EIO: the log is full, and the origin is failing.
  */
-int dwl_append(struct dwl *w, enum wl_op op, u64 sector, u64 sectors, struct bio *bio,
+int dwl_append(struct dwl *w, enum wl_op op, u64 *sector, u64 end, struct bio *bio,
 	       struct bvec_iter *iter, bool nowait)
 {
-	struct dwl_portion p = { op, sector, sectors, bio, iter };
+	struct dwl_portion p;
 	int err = 0;
 
+	/* Not with an initializer: that would clear the array, too. */
+	p.op = op;
+	p.sector = *sector;
+	p.end = end;
+	p.bio = bio;
+	p.iter = iter;
+	p.nr_regions = 0;
 	if (op != WL_OP_DISCARD)
 		err = dwl_pin(w, &p, nowait);
 	if (!err)
 		err = dwl_append_entries(w, &p, nowait);
-	while (p.nr_regions)
-		dwl_index_unpin(w, p.regions[--p.nr_regions]);
+	while (unlikely(err && p.nr_regions--))
+		if (p.regions[p.nr_regions])
+			dwl_index_unpin(w, p.regions[p.nr_regions]);
+	*sector = p.sector;
 	return err;
 }

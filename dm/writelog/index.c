@@ -124,17 +124,25 @@ static struct dwl_region *dwl_region_add(struct dwl *w, u64 number, bool nowait)
 	return region;
 }
 
-/* Caller holds the region's lock; @region is gone when it lets go. */
-static void dwl_region_put(struct dwl *w, struct dwl_region *region)
+/*
+ * Unlocks the region. If it has no use any more it goes: out of its bucket
+ * while the lock is held, given back when it no longer is.
+ */
+static void dwl_region_unlock(struct dwl *w, struct dwl_region *region)
 {
-	struct hlist_bl_head *bucket = dwl_bucket(w, region->number);
+	struct hlist_bl_head *bucket;
+	bool goes = !region->live && !region->pins && !region->dead;
 
-	if (region->live || region->pins)
+	if (likely(!goes)) {
+		spin_unlock(&region->lock);
 		return;
+	}
 	region->dead = true;
+	bucket = dwl_bucket(w, region->number);
 	hlist_bl_lock(bucket);
 	hlist_bl_del_rcu(&region->node);
 	hlist_bl_unlock(bucket);
+	spin_unlock(&region->lock);
 	atomic_long_dec(&w->nr_regions);
 	call_srcu(&w->srcu, &region->rcu, dwl_region_free);
 }
@@ -176,13 +184,9 @@ struct dwl_region *dwl_index_pin(struct dwl *w, u64 number, bool nowait)
 
 void dwl_index_unpin(struct dwl *w, struct dwl_region *region)
 {
-	int idx = srcu_read_lock(&w->srcu);
-
 	spin_lock(&region->lock);
 	region->pins--;
-	dwl_region_put(w, region);
-	spin_unlock(&region->lock);
-	srcu_read_unlock(&w->srcu, idx);
+	dwl_region_unlock(w, region);
 }
 
 /* What the index holds for a block of an entry, if that is the newest. */
@@ -213,14 +217,32 @@ static void dwl_block_set(struct dwl_region *region, u32 i, u64 value)
 	WRITE_ONCE(region->block[i], value);
 }
 
+/* The blocks from @block on, up to @stop: all in one region, whose lock the caller holds. */
+static void dwl_region_store(struct dwl *w, struct dwl_region *region, const struct wl_entry *entry,
+			     u64 block, u64 stop)
+{
+	u64 value = dwl_index_value(w, entry, block);
+	u32 step = entry->op == WL_OP_ZEROES ? 0 : w->params.block_size / WL_DATA_ALIGN;
+
+	for (; block < stop; block++, value += step) {
+		u32 i = block & (DWL_REGION_BLOCKS - 1);
+
+		if (!region->block[i] || dwl_value_order(w, region->block[i]) < entry->order)
+			dwl_block_set(region, i, value);
+	}
+}
+
 /**
  * dwl_index_store() - an entry is durable: readers may find it
  * @w: the target
- * @regions: the regions of the portion that it is in, pinned
+ * @regions: the regions of the portion that it is in, pinned; NULL when they
+ *	     no longer are
  * @first_region: number of the first
+ * @unpin_to: end of the portion; regions with nothing between the entry and this
+ *	      are unpinned; 0: none is
  * @entry: a write or zeros
  */
-void dwl_index_store(struct dwl *w, struct dwl_region **regions, u64 first_region,
+void dwl_index_store(struct dwl *w, struct dwl_region **regions, u64 first_region, u64 unpin_to,
 		     const struct wl_entry *entry)
 {
 	u64 block = entry->sector >> w->block_shift;
@@ -228,17 +250,17 @@ void dwl_index_store(struct dwl *w, struct dwl_region **regions, u64 first_regio
 
 	while (block < end) {
 		u64 number = block >> DWL_REGION_SHIFT;
-		u64 stop = min(end, (number + 1) << DWL_REGION_SHIFT);
+		u64 region_end = (number + 1) << DWL_REGION_SHIFT, stop = min(end, region_end);
 		struct dwl_region *region = regions[number - first_region];
 
 		spin_lock(&region->lock);
-		for (; block < stop; block++) {
-			u32 i = block & (DWL_REGION_BLOCKS - 1);
-
-			if (dwl_value_order(w, region->block[i]) < entry->order)
-				dwl_block_set(region, i, dwl_index_value(w, entry, block));
+		dwl_region_store(w, region, entry, block, stop);
+		if (unpin_to && (stop == region_end || stop << w->block_shift == unpin_to)) {
+			regions[number - first_region] = NULL;
+			region->pins--;
 		}
-		spin_unlock(&region->lock);
+		dwl_region_unlock(w, region);
+		block = stop;
 	}
 }
 
@@ -277,9 +299,7 @@ static void dwl_index_for_range(struct dwl *w, u64 sector, u64 sectors,
 			if (region->block[i] && gone(w, region->block[i], block, arg))
 				dwl_block_set(region, i, 0);
 		}
-		if (!region->dead)
-			dwl_region_put(w, region);
-		spin_unlock(&region->lock);
+		dwl_region_unlock(w, region);
 	}
 	srcu_read_unlock(&w->srcu, idx);
 }

@@ -6,8 +6,8 @@
  * layer itself drops flushes and FUA, and none come here. Only in cleaner mode,
  * when nothing is logged any more, writes go to the origin, each with FUA.
  *
- * Writers are inside w->writers (srcu) from when they have seen the mode until
- * their data are in the index, so that cleaner mode can wait for them (state.c).
+ * A writer that has come past the gate (space.c) looks again when it holds its
+ * slot: if writers are held up, or go to the origin, it comes back here.
  */
 #include "writelog.h"
 
@@ -56,19 +56,19 @@ static enum wl_op dwl_op(const struct bio *bio)
 	}
 }
 
-/* In portions, unless it is a discard. */
-static int dwl_log(struct dwl *w, struct bio *bio)
+/* In portions, unless it is a discard. From @iter on, so it can be called again. */
+static int dwl_log(struct dwl *w, struct bio *bio, struct bvec_iter *iter, u64 *sector)
 {
-	struct bvec_iter iter = bio->bi_iter;
-	u64 sector = iter.bi_sector, end = bio_end_sector(bio);
+	u64 end = bio_end_sector(bio);
 	enum wl_op op = dwl_op(bio);
 	int err = 0;
 
-	while (sector < end && !err) {
-		u64 stop = op == WL_OP_DISCARD ? end : min(end, round_down(sector, DWL_PORTION) + DWL_PORTION);
+	while (*sector < end && !err) {
+		u64 stop = end;
 
-		err = dwl_append(w, op, sector, stop - sector, bio, &iter, bio->bi_opf & REQ_NOWAIT);
-		sector = stop;
+		if (op != WL_OP_DISCARD)
+			stop = min(end, round_down(*sector, DWL_PORTION) + DWL_PORTION);
+		err = dwl_append(w, op, sector, stop, bio, iter, bio->bi_opf & REQ_NOWAIT);
 	}
 	return err;
 }
@@ -92,24 +92,18 @@ static int dwl_write(struct dwl *w, struct bio *bio)
 {
 	/* Without data it takes a header: a cache line. */
 	u64 bytes = bio_op(bio) == REQ_OP_WRITE ? bio->bi_iter.bi_size : WL_LINE;
-	u64 began = dwl_now(w);
-	int err, idx;
+	struct bvec_iter iter = bio->bi_iter;
+	u64 sector = iter.bi_sector, began = dwl_now(w);
+	int err;
 
-	for (;;) {
+	do {
 		err = dwl_space_enter(w, bytes, bio->bi_opf & REQ_NOWAIT);
 		if (err)
 			return dwl_ended(bio, err);
-		idx = srcu_read_lock(&w->writers);
-		if (likely(!READ_ONCE(w->space.shut)))
-			break;
-		srcu_read_unlock(&w->writers, idx);
-	}
-	if (unlikely(READ_ONCE(w->mode) == DWL_CLEANER)) {
-		srcu_read_unlock(&w->writers, idx);
-		return dwl_write_below(w, bio);
-	}
-	err = dwl_log(w, bio);
-	srcu_read_unlock(&w->writers, idx);
+		if (unlikely(READ_ONCE(w->mode) == DWL_CLEANER))
+			return dwl_write_below(w, bio);
+		err = dwl_log(w, bio, &iter, &sector);
+	} while (err == -ERESTART);
 	if (!err)
 		dwl_count_write(w, bio);
 	dwl_latency(w, DWL_PHASE_WRITE, began);

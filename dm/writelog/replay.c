@@ -90,7 +90,7 @@ static void dwl_replay_store(struct dwl *w, const struct wl_entry *entry)
 		struct dwl_region *region = dwl_index_pin(w, number, false);
 
 		part.nr_sectors = stop - part.sector;
-		dwl_index_store(w, &region, number, &part);
+		dwl_index_store(w, &region, number, 0, &part);
 		dwl_index_unpin(w, region);
 		part.data += part.nr_sectors << WL_SECTOR_SHIFT;
 		part.sector = stop;

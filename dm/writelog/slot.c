@@ -144,7 +144,10 @@ int dwl_slot_ready(struct dwl *w, struct dwl_slot *slot, enum wl_op op, u32 want
 	}
 }
 
-/* Returns when nobody writes to @gen, which is closed. */
+/*
+ * Returns when nobody writes to @gen, which is closed; NULL: when every slot
+ * has been free for a moment.
+ */
 void dwl_slots_leave(struct dwl *w, const struct dwl_gen *gen)
 {
 	u32 i;
@@ -153,7 +156,7 @@ void dwl_slots_leave(struct dwl *w, const struct dwl_gen *gen)
 		struct dwl_slot *slot = &w->slots[i];
 
 		mutex_lock(&slot->lock);
-		if (slot->place.id == gen->id)
+		if (gen && slot->place.id == gen->id)
 			memset(&slot->place, 0, sizeof(slot->place));
 		mutex_unlock(&slot->lock);
 	}

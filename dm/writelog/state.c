@@ -130,7 +130,7 @@ int dwl_clean(struct dwl *w)
 	if (err)
 		return err;
 	dwl_space_shut(w, true);
-	synchronize_srcu(&w->writers);
+	dwl_slots_leave(w, NULL);
 	err = dwl_flush(w);
 	if (!err)
 		WRITE_ONCE(w->mode, DWL_CLEANER);

@@ -25,13 +25,7 @@ static int dwl_init(struct dwl *w)
 	init_waitqueue_head(&w->gen_freed);
 	init_waitqueue_head(&w->kick);
 	init_waitqueue_head(&w->bios_done);
-	if (init_srcu_struct(&w->srcu))
-		return -ENOMEM;
-	if (init_srcu_struct(&w->writers)) {
-		cleanup_srcu_struct(&w->srcu);
-		return -ENOMEM;
-	}
-	return 0;
+	return init_srcu_struct(&w->srcu);
 }
 
 static void dwl_free(struct dwl *w)
@@ -43,7 +37,6 @@ static void dwl_free(struct dwl *w)
 		dm_put_device(w->ti, w->cache);
 	if (w->origin)
 		dm_put_device(w->ti, w->origin);
-	cleanup_srcu_struct(&w->writers);
 	cleanup_srcu_struct(&w->srcu);
 	free_percpu(w->stats);
 	kfree(w);

@@ -188,7 +188,6 @@ struct dwl {
 	atomic_long_t nr_regions;
 	long max_regions;		/* more: writeback makes room in DRAM */
 	struct srcu_struct srcu;		/* what was found in the index */
-	struct srcu_struct writers;	/* map.c */
 
 	struct dwl_gen *gens;
 	struct dwl_gen *current_gen;	/* NULL: the next writer opens one */
@@ -282,7 +281,7 @@ void dwl_space_shut(struct dwl *w, bool shut);
 u32 dwl_space_level(const struct dwl *w);
 
 /* append.c */
-int dwl_append(struct dwl *w, enum wl_op op, u64 sector, u64 sectors, struct bio *bio,
+int dwl_append(struct dwl *w, enum wl_op op, u64 *sector, u64 end, struct bio *bio,
 	       struct bvec_iter *iter, bool nowait);
 
 /* slot.c */
@@ -300,7 +299,7 @@ void dwl_index_destroy(struct dwl *w);
 struct dwl_region *dwl_index_pin(struct dwl *w, u64 number, bool nowait);
 void dwl_index_unpin(struct dwl *w, struct dwl_region *region);
 u64 dwl_index_value(const struct dwl *w, const struct wl_entry *entry, u64 block);
-void dwl_index_store(struct dwl *w, struct dwl_region **regions, u64 first_region,
+void dwl_index_store(struct dwl *w, struct dwl_region **regions, u64 first_region, u64 unpin_to,
 		     const struct wl_entry *entry);
 void dwl_index_poison(struct dwl *w, struct dwl_region *region, u32 block, u64 order);
 void dwl_index_drop(struct dwl *w, const struct wl_entry *entry);
