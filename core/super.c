@@ -20,7 +20,7 @@
 
 static_assert(sizeof(struct ps_super_onmedia) == 144);
 static_assert(offsetof(struct ps_super_onmedia, cache_uuid) == sizeof(struct super_head_onmedia));
-static_assert(SUPERS_SIZE == PS_NR_SUPERS * PS_PAGE_SIZE);
+static_assert(PS_NR_SUPERS * PS_PAGE_SIZE == SUPERS_SIZE);
 
 #define HUGE_ALIGN	(2u << 20)
 #define HUGE_MIN_SIZE	(64u << 20)	/* below this, aligning the data wastes too much */

@@ -332,16 +332,18 @@ int wl_cursor_next(struct wl_cursor *cursor, struct wl_entry *entry)
 		err = load(cursor);
 		if (err)
 			break;
-		if (cursor->id && cursor->chunks_seen < cursor->wl->nr_chunks)
+		if (cursor->id && cursor->chunks_seen < cursor->wl->nr_chunks) {
 			err = look_at_chunk(cursor);
-		else if (cursor->sum_matters)
+		} else if (cursor->sum_matters) {
 			err = verify_sum(cursor);
-		else if (cursor->nr_streams)
+		} else if (cursor->nr_streams) {
 			return take(cursor, entry);
-		else if (!(err = next_gen(cursor)))
-			return 0;
-		else if (err > 0)
-			err = 0;
+		} else {
+			int more = next_gen(cursor);
+
+			if (more <= 0)
+				return more;
+		}
 	}
 	return err;
 }

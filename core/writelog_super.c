@@ -18,7 +18,7 @@
 static_assert(sizeof(struct wl_super_onmedia) == 160);
 static_assert(sizeof(struct wl_super_onmedia) <= SUPER_MAX_SIZE);
 static_assert(offsetof(struct wl_super_onmedia, uuid) == sizeof(struct super_head_onmedia));
-static_assert(NR_SUPERS == WL_NR_SUPERS && SUPER_PAGE_SIZE == WL_PAGE_SIZE);
+static_assert(WL_NR_SUPERS * WL_PAGE_SIZE == SUPERS_SIZE);
 
 #define HUGE_ALIGN	(2u << 20)
 #define HUGE_MIN_SIZE	(64u << 20)	/* below this, aligning the data wastes too much */
@@ -89,8 +89,8 @@ static void geometry_choose(struct wl_super_onmedia *s, u64 size,
 	u64 gen_size = data < size ? (size - data) / nr_gens : 0;
 
 	if (!chunk_size)
-		chunk_size = wl_round_down(clamp_to(gen_size / (opt->nr_chunks ?: DEFAULT_CHUNKS), LEAST_CHUNK,
-						    LARGEST_CHUNK), WL_PAGE_SIZE);
+		chunk_size = clamp_to(gen_size / (opt->nr_chunks ?: DEFAULT_CHUNKS), LEAST_CHUNK,
+				      LARGEST_CHUNK) & ~(WL_PAGE_SIZE - 1);
 	gen_size = min_t(u64, gen_size, WL_MAX_GEN_SIZE);
 	s->device_size = cpu_to_le64(size);
 	s->table = cpu_to_le64(SUPERS_SIZE);

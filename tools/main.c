@@ -53,7 +53,8 @@ static void print_help(FILE *to, const char *noun)
 			fprintf(to, "  %-16s %s\n", verbs[i]->name, verbs[i]->summary);
 	fputs("\n`forebay VERB --help` tells more, forebay(8) all.\n", to);
 	if (!noun)
-		fputs("To use a cache: mount -t forebay -o cache=DEVICE LOWER MOUNTPOINT, see forebay(5).\n", to);
+		fputs("To use a cache: mount -t forebay -o cache=DEVICE LOWER MOUNTPOINT, see forebay(5).\n",
+		      to);
 }
 
 static bool is_noun(const char *word)

@@ -58,22 +58,26 @@ static bool take_pair(struct request *req, const char *pair)
 	       add_pair(req, pair, equals - pair, equals + 1);
 }
 
-static enum exit_status parse(const struct verb *verb, int argc, char **argv, struct request *req)
+static bool parse(const struct verb *verb, int argc, char **argv, struct request *req)
 {
 	int option;
 
 	while ((option = next_option(verb, argc, argv)) != -1) {
-		if (option == OPT_ANY_ORIGIN)
+		if (option == OPT_ANY_ORIGIN) {
 			req->any_origin = true;
-		else if (!take_pair(req, optarg))
-			return usage_problem(verb, "--option %s: want KEY=VALUE", optarg);
+		} else if (!take_pair(req, optarg)) {
+			usage_problem(verb, "--option %s: want KEY=VALUE", optarg);
+			return false;
+		}
 	}
-	if (argc - optind != 3)
-		return usage_problem(verb, "want a name, an origin and a log");
+	if (argc - optind != 3) {
+		usage_problem(verb, "want a name, an origin and a log");
+		return false;
+	}
 	req->name = argv[optind];
 	req->origin = argv[optind + 1];
 	req->log = argv[optind + 2];
-	return DONE;
+	return true;
 }
 
 /* What stays with the device, as text; of a partition with its number. */
@@ -197,12 +201,11 @@ static enum exit_status create(const struct verb *verb, int argc, char **argv)
 {
 	char parameters[PARAMETERS], id[WL_ORIGIN_ID_SIZE + 1] = "";
 	struct request req = { };
-	enum exit_status status = parse(verb, argc, argv, &req);
 	u64 sectors;
 	dev_t rdev;
 
-	if (status)
-		return status;
+	if (!parse(verb, argc, argv, &req))
+		return USAGE;
 	if (!measure(req.origin, &sectors, &rdev))
 		return FAILED;
 	identify(rdev, id);

@@ -133,13 +133,13 @@ bool target_read(const char *name, struct writelog_target *target)
 	if (!ask(name, DM_DEVICE_STATUS, target, status) ||
 	    !ask(name, DM_DEVICE_TABLE, target, table))
 		return false;
-	sscanf(status, "%15s %15s %lu/%lu %lu/%lu %*u %n", target->health, target->mode,
-	       &target->generations_used, &target->generations_total, &target->bytes_used,
-	       &target->bytes_total, &values);
+	if (sscanf(status, "%15s %15s %lu/%lu %lu/%lu %*u %n", target->health, target->mode,
+		   &target->generations_used, &target->generations_total, &target->bytes_used,
+		   &target->bytes_total, &values) < 6)
+		return false;
 	if (values)
 		snprintf(target->values, sizeof(target->values), "%s", status + values);
-	sscanf(table, "%63s %63s", target->origin, target->log);
-	return true;
+	return sscanf(table, "%63s %63s", target->origin, target->log) == 2;
 }
 
 /**

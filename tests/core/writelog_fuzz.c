@@ -267,8 +267,8 @@ static void one_case(void)
 
 void log_fuzz_tests(void)
 {
-	const char *cases = getenv("FUZZ_CASES"), *seed = getenv("FUZZ_SEED");
-	u64 n = cases ? strtoull(cases, NULL, 0) : CASES;
+	const char *number = getenv("FUZZ_CASES"), *seed = getenv("FUZZ_SEED");
+	u64 n = number ? strtoull(number, NULL, 0) : CASES;
 
 	image = malloc(LOG_SIZE);
 	if (!image)
