@@ -239,8 +239,8 @@ static bool gen_usable(const struct wl *wl, u32 gen, struct wl_gen_info *info)
 }
 
 /*
- * Goes to the generation after the present one: 1; 0: it was the last. Of two
- * that have one identifier the first counts.
+ * Goes to the generation after the present one; -ENOENT: it was the last. Of
+ * two that have one identifier the first counts.
  */
 static int next_gen(struct wl_cursor *cursor)
 {
@@ -257,7 +257,7 @@ static int next_gen(struct wl_cursor *cursor)
 		}
 	}
 	if (!best.id)
-		return 0;
+		return -ENOENT;
 	cursor->gen = best_gen;
 	cursor->chunks_seen = 0;
 	cursor->sum = 0;
@@ -269,7 +269,7 @@ static int next_gen(struct wl_cursor *cursor)
 		return damaged(cursor, WL_BAD_GENERATION, best_gen,
 			       "has the identifier of another one");
 	cursor->id = best.id;
-	return 1;
+	return 0;
 }
 
 /* Whole as it is, does it fit to those before it? */
@@ -332,18 +332,14 @@ int wl_cursor_next(struct wl_cursor *cursor, struct wl_entry *entry)
 		err = load(cursor);
 		if (err)
 			break;
-		if (cursor->id && cursor->chunks_seen < cursor->wl->nr_chunks) {
+		if (cursor->id && cursor->chunks_seen < cursor->wl->nr_chunks)
 			err = look_at_chunk(cursor);
-		} else if (cursor->sum_matters) {
+		else if (cursor->sum_matters)
 			err = verify_sum(cursor);
-		} else if (cursor->nr_streams) {
+		else if (cursor->nr_streams)
 			return take(cursor, entry);
-		} else {
-			int more = next_gen(cursor);
-
-			if (more <= 0)
-				return more;
-		}
+		else
+			err = next_gen(cursor);
 	}
-	return err;
+	return err == -ENOENT ? 0 : err;
 }
