@@ -336,10 +336,10 @@ int wl_cursor_next(struct wl_cursor *cursor, struct wl_entry *entry)
 			err = look_at_chunk(cursor);
 		else if (cursor->sum_matters)
 			err = verify_sum(cursor);
-		else if (cursor->nr_streams)
-			return take(cursor, entry);
-		else
+		else if (!cursor->nr_streams)
 			err = next_gen(cursor);
+		else
+			return take(cursor, entry);
 	}
 	return err == -ENOENT ? 0 : err;
 }
