@@ -3,7 +3,7 @@
 
 from dataclasses import dataclass
 
-from .systems import SYSTEMS
+from .systems import BARE, SYSTEMS
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Experiment:
     def plan(self, full: bool = False, systems: tuple[str, ...] | None = None, rounds: int | None = None) -> dict:
         """What the guest is told."""
         if full:
-            systems = systems or tuple(SYSTEMS)
+            systems = systems or (self.systems if self.systems[0] in BARE else tuple(name for name in SYSTEMS if name not in BARE))
             rounds = rounds or self.full_rounds
         return {"workloads": list(self.workloads), "systems": list(systems or self.systems),
                 "rounds": rounds or self.rounds, "least_rounds": rounds or self.least_rounds,
@@ -51,6 +51,12 @@ MAPPED = ("mapped-2m", "mapped-32m", "mapped-256m", "mapped-2048m")
 DIRTY = ("dirty-4k", "dirty-32k", "dirty-256k")
 BLOCKS = tuple(f"blocks-{kib}k-t{threads}" for kib, threads in (
     (4, 1), (16, 1), (64, 1), (128, 1), (256, 1), (1024, 1), (4, 2), (128, 2), (4, 4), (128, 4), (4, 8), (128, 8), (1024, 8)))
+WRITERS, SIZES, MIXES = (1, 2, 4, 8), ("4k", "64k", "1m"), (1, 30, 50, 70, 99)
+SCALING = tuple(f"bare-{block}-j{jobs}" for block in SIZES for jobs in WRITERS)
+SCALING_FSYNC = tuple(f"fsync-{block}-j{jobs}" for block in SIZES for jobs in WRITERS)
+MIXED = tuple(f"bare-mix-w{writes}-j{jobs}" for writes in MIXES for jobs in WRITERS)
+DATABASES = ("redis-set-c1", "redis-set-c50", "rocksdb-fillsync-t1", "rocksdb-fillsync-t8")
+BARE_PEERS = ("bare-ssd", "bare-dm-writecache", "bare-writelog")
 READS_AND_WRITES = ("seqwrite", "seqread-cold", "seqread-cached", "randread-cached")
 
 EXPERIMENTS = {
@@ -91,4 +97,27 @@ EXPERIMENTS = {
         "a task with locked pages beside one that thrashes",
         ("locked-alone", "locked-beside", "unlocked-beside"), ("forebay-small",),
         (Target("locked-beside", "forebay-small", 0.9, "forebay-small", "locked-alone"),), seconds=5, rounds=3),
+    "writelog-scaling": Experiment(
+        "direct writes on the device: block size and number of writers", SCALING, BARE_PEERS,
+        tuple(Target(workload, "bare-dm-writecache", 1.0 if workload.endswith("j1") else 1.5, "bare-writelog")
+              for workload in SCALING)),
+    "writelog-fsync": Experiment(
+        "thesis figure 5.2: a file a writer, fsync after each write", SCALING_FSYNC,
+        ("ext4", "dm-writecache", "writelog", "ext4-dax"),
+        tuple(Target(workload, "dm-writecache", 1.0, "writelog") for workload in SCALING_FSYNC
+              if not workload.endswith("j1")), seconds=1),
+    "writelog-sustained": Experiment(
+        "thesis figure 5.4: a minute of writes into a small cache", ("bare-sustained",),
+        ("bare-ssd", "small-dm-writecache", "small-writelog"),
+        (Target("bare-sustained", "small-dm-writecache", 1.0, "small-writelog"),), rounds=1, least_rounds=1),
+    "writelog-mix": Experiment(
+        "thesis figure 5.5: reads and writes", MIXED, BARE_PEERS,
+        tuple(Target(workload, "bare-dm-writecache", 1.0, "bare-writelog") for workload in MIXED), seconds=1),
+    "writelog-databases": Experiment(
+        "thesis figures 5.6 and 5.7: Redis and RocksDB", DATABASES, ("ext4", "dm-writecache", "writelog", "ext4-dax"),
+        tuple(Target(workload, "dm-writecache", 1.0, "writelog") for workload in DATABASES)),
+    "writelog-zipf": Experiment(
+        "bytes that reach the SSD when few blocks are overwritten often", ("bare-zipf",),
+        ("small-dm-writecache", "small-writelog"),
+        (Target("bare-zipf", "small-dm-writecache", 1.0, "small-writelog"),)),
 }

@@ -48,13 +48,16 @@ def one_round(plan: dict, number: int) -> None:
 
 
 def measure(workload: str, folder: str, seconds: float) -> dict:
-    place = os.path.join(folder, workload)
-    os.mkdir(place)
+    """In a new folder of the system's; on the device itself, if that is what the system yields."""
+    place = os.path.join(folder, workload) if os.path.isdir(folder) else folder
+    if place != folder:
+        os.mkdir(place)
     os.sync()
     sample = WORKLOADS[workload][2](place, seconds)
     if not sample["value"] > 0:
         raise ValueError(f"{workload}: measured {sample['value']}")
-    shutil.rmtree(place)
+    if place != folder:
+        shutil.rmtree(place)
     os.sync()
     return sample
 

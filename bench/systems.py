@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What is compared: each system set up in the guest from a clean state, and taken down again.
 
-A system is a context manager that yields an empty folder. All use the same SSD and the same PMem; both are wiped before
+A system is a context manager that yields an empty folder (or a block device, if its name begins with bare or small). All use the same SSD and the same PMem; both are wiped before
 each. The SSD has been written all over beforehand (bench/devices.py): nothing is discarded, and zeros are written, not
 asked for, so that nobody pays for the host's allocating the image. ext4 and xfs have the same options wherever they
 appear: the defaults, with the background initialisation of ext4 done by mkfs.
@@ -16,6 +16,8 @@ from .commands import CommandFailed, run
 
 SSD, PMEM = "/dev/nvme0n1", "/dev/pmem0"
 LOWER, PLACE = "/mnt/bench-lower", "/mnt/bench"
+MAPPED = "/dev/mapper/bench"
+SMALL_MIB = 64          # of a cache that is soon full
 WIPED = 4 << 20         # bytes at either end of a device: where superblocks are
 
 MKFS_EXT4 = ("mkfs.ext4", "-q", "-F", "-b", "4096", "-E", "lazy_itable_init=0,lazy_journal_init=0,nodiscard")
@@ -49,23 +51,91 @@ def ext4_pmem_journal():
 
 
 @contextmanager
+def mapped(target: str, cache: str = PMEM):
+    """The SSD with a cache before it: the target's parameters come behind its name."""
+    sectors = int(run("blockdev", "--getsz", SSD))
+    name, _, parameters = target.partition(" ")
+    run("modprobe", {"forebay-wlog": "dm-forebay-writelog"}.get(name, f"dm-{name}"))
+    run("dmsetup", "create", "bench", "--table", f"0 {sectors} {name} {parameters.format(ssd=SSD, pmem=cache)}")
+    try:
+        yield MAPPED
+    finally:
+        run("dmsetup", "remove", "--retry", "bench")
+
+
+@contextmanager
+def small_pmem():
+    """The beginning of the PMem as a device of its own."""
+    run("dmsetup", "create", "small", "--table", f"0 {SMALL_MIB * 2048} linear {PMEM} 0")
+    try:
+        yield "/dev/mapper/small"
+    finally:
+        run("dmsetup", "remove", "--retry", "small")
+
+
+# Best settings found: the persistent-memory type (p), so that a flush is a fence and no block I/O; blocks of
+# 4096 bytes, the file system's; the defaults for the rest. Writeback starts at half full (high_watermark 50),
+# which the workloads on file systems don't reach: dm-writecache answers from PMem throughout. Other values of
+# autocommit_blocks don't matter when each write is followed by a flush.
+WRITECACHE = "writecache p {ssd} {pmem} 4096 0"
+WRITELOG = "forebay-wlog {ssd} {pmem}"
+
+
+@contextmanager
 def dm_writecache():
     """ext4 on dm-writecache, the PMem as its cache"""
-    # Best settings found: the persistent-memory type (p), so that a flush is a fence and no block I/O; blocks of
-    # 4096 bytes, the file system's; the defaults for the rest. Writeback starts at half full (high_watermark 50),
-    # which the workloads here don't reach: dm-writecache answers from PMem throughout. Other values of
-    # autocommit_blocks don't matter when each write is followed by a flush.
-    sectors = int(run("blockdev", "--getsz", SSD))
-    run("modprobe", "dm-writecache")
-    run("dmsetup", "create", "bench", "--table", f"0 {sectors} writecache p {SSD} {PMEM} 4096 0")
-    try:
-        device = "/dev/mapper/bench"
+    with mapped(WRITECACHE) as device:
         run(*MKFS_EXT4, device)
         with mounted("ext4", device, PLACE):
             yield PLACE
         # What mkfs left in the cache, the journal of zeros, need not reach the SSD: the next system wipes both.
-    finally:
-        run("dmsetup", "remove", "--retry", "bench")
+
+
+@contextmanager
+def writelog():
+    """ext4 on forebay-wlog, the PMem as its log"""
+    run("forebay", "writelog", "format", PMEM)
+    with mapped(WRITELOG) as device:
+        run(*MKFS_EXT4, device)
+        with mounted("ext4", device, PLACE):
+            yield PLACE
+
+
+@contextmanager
+def bare_ssd():
+    """the SSD itself"""
+    yield SSD
+
+
+@contextmanager
+def bare_dm_writecache():
+    """dm-writecache itself"""
+    with mapped(WRITECACHE) as device:
+        yield device
+
+
+@contextmanager
+def bare_writelog():
+    """forebay-wlog itself"""
+    run("forebay", "writelog", "format", PMEM)
+    with mapped(WRITELOG) as device:
+        yield device
+
+
+@contextmanager
+def small_dm_writecache():
+    """dm-writecache itself, with a small cache"""
+    with small_pmem() as cache, mapped(WRITECACHE, cache) as device:
+        yield device
+
+
+@contextmanager
+def small_writelog():
+    """forebay-wlog itself, with a small log"""
+    with small_pmem() as cache:
+        run("forebay", "writelog", "format", cache)
+        with mapped(WRITELOG, cache) as device:
+            yield device
 
 
 @contextmanager
@@ -156,7 +226,14 @@ SYSTEMS = {
     "overlayfs": overlayfs,
     "ext4-dax": ext4_dax,
     "tmpfs": tmpfs,
+    "writelog": writelog,
+    "bare-ssd": bare_ssd,
+    "bare-dm-writecache": bare_dm_writecache,
+    "bare-writelog": bare_writelog,
+    "small-dm-writecache": small_dm_writecache,
+    "small-writelog": small_writelog,
 }
+BARE = tuple(name for name in SYSTEMS if name.startswith(("bare-", "small-")))      # they yield a device, not a folder
 
 
 @contextmanager

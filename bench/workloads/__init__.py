@@ -4,7 +4,7 @@
 Besides the value, in the workload's unit, a workload may return figures of its own; they go to the JSON results.
 """
 
-from . import fio, ranges, redis, untar
+from . import block, fio, ranges, redis, untar
 
 OPS, MIB, FILES = "ops/s", "MiB/s", "files/s"
 
@@ -20,6 +20,10 @@ WORKLOADS = {
     "seqread-cold": (MIB, "buffered sequential read, caches dropped", fio.sequential_read(cached=False)),
     "seqread-cached": (MIB, "buffered sequential read, cached", fio.sequential_read(cached=True)),
     "randread-cached": (OPS, "4 KiB random read, cached", fio.random_read()),
+    "rocksdb-fillsync-t1": (OPS, "RocksDB fillsync, 1 thread", block.fillsync(1)),
+    "rocksdb-fillsync-t8": (OPS, "RocksDB fillsync, 8 threads", block.fillsync(8)),
+    "bare-sustained": (MIB, "4 KiB direct writes for a minute into a small cache, 4 writers", block.sustained()),
+    "bare-zipf": ("× absorbed", "4 KiB zipfian overwrites: MiB written for a MiB that reaches the SSD", block.zipfian()),
     "untar": (FILES, "tar x of kernel sources, no sync", untar.untar()),
     **{f"mapped-{mib}m": (MIB, f"2 MiB stored to a mapping of {mib} MiB, fdatasync", ranges.synced_mapping(mib, 512))
        for mib in (2, 32, 256, 2048)},
@@ -35,3 +39,14 @@ WORKLOADS = {
     "locked-beside": (OPS, "the same beside a task that thrashes", ranges.stores(beside=True)),
     "unlocked-beside": (OPS, "the same, not locked", ranges.stores(beside=True, lock=False)),
 }
+
+SIZES = {"4k": 4096, "64k": 65536, "1m": 1 << 20}
+for _jobs in (1, 2, 4, 8):
+    for _name, _size in SIZES.items():
+        WORKLOADS[f"bare-{_name}-j{_jobs}"] = (MIB, f"{_name} direct random writes on the device, {_jobs} writers",
+                                               block.scaling(_jobs, _size))
+        WORKLOADS[f"fsync-{_name}-j{_jobs}"] = (MIB, f"{_name} random writes + fsync, {_jobs} writers with a file each",
+                                                block.scaling_fsync(_jobs, _size))
+    for _writes in (1, 30, 50, 70, 99):
+        WORKLOADS[f"bare-mix-w{_writes}-j{_jobs}"] = (MIB, f"4 KiB direct, {_writes} % writes, {_jobs} workers",
+                                                      block.mix(_jobs, _writes))

@@ -21,7 +21,7 @@ PATIENCE = 20           # seconds that a run takes at most
 @dataclass
 class System:
     """What is tested."""
-    name: str = "forebay"               # or "lower": the lower file system alone
+    name: str = "forebay"               # or "lower": the lower file system alone; "writelog": that over a write log
     lower_type: str = "ext4"
     lower_options: str = "rw"
     kernel: str = "stock"
@@ -39,6 +39,8 @@ class System:
             return f"{self.lower_type} ({self.lower_options})"
         cache = self.cache_bytes or self.pmem
         broken = f", {Path(self.module).parent.name}" if self.module else ""
+        if self.name == "writelog":
+            return f"{self.lower_type} ({self.lower_options}) over a write log, {self.persistence}, {cache >> 20} MiB"
         return f"forebay over {self.lower_type} ({self.lower_options}), {self.persistence}, {cache >> 20} MiB{broken}"
 
 
@@ -119,7 +121,7 @@ class Boot:
             "WRITEBACK_CENTISECONDS": str(self.dice.writeback_centiseconds),
         }
         return Settings(
-            pmem=self.system.pmem if self.system.name == "forebay" else 0, nvme=0, mem=1 << 30, kernel=self.system.kernel,
+            pmem=self.system.pmem if self.system.name != "lower" else 0, nvme=0, mem=1 << 30, kernel=self.system.kernel,
             persistence=self.system.persistence, keep=self.images, timeout=TIMEOUT, qemu=qemu, environment=environment)
 
     def _follow(self, machine):
@@ -137,7 +139,7 @@ class Boot:
                     self.plan(self.check)
             elif line == "drained":
                 outcome.drained = True
-                if self.system.name == "forebay":
+                if self.system.name != "lower":
                     self._violated(self.check.drain_violations())
             elif line == "running":
                 outcome.ran = True

@@ -8,7 +8,9 @@ set -e
 lower=/mnt/lower
 top=$lower
 cache=/dev/pmem0
+device=/dev/vda
 [ "$SYSTEM" = forebay ] && top=/mnt/forebay
+[ "$SYSTEM" = writelog ] && device=/dev/mapper/log
 
 fail() { echo "failed: $*"; exit 1; }
 
@@ -27,8 +29,8 @@ ready() {
 	modprobe "$LOWER_TYPE"
 	mkdir -p /mnt/lower /mnt/forebay
 	until [ -b /dev/vda ]; do sleep 0.02; done
-	if [ "$SYSTEM" = forebay ]; then
-		load_forebay
+	if [ "$SYSTEM" != lower ]; then
+		if [ "$SYSTEM" = forebay ]; then load_forebay; else modprobe dm-forebay-writelog; fi
 		if [ "$CACHE_BYTES" != 0 ]; then
 			# A cache smaller than a namespace can be; not written to the device, so it is done at each boot.
 			addpart /dev/pmem0 1 0 $((CACHE_BYTES / 512))
@@ -39,15 +41,26 @@ ready() {
 }
 
 make() {
+	[ ! -b /dev/mapper/log ] || dmsetup remove log
+	[ "$SYSTEM" != writelog ] || forebay writelog format --force $cache >/dev/null || fail "forebay writelog format"
+	map
 	case $LOWER_TYPE in
-	ext4) mkfs.ext4 -q -F -b 4096 /dev/vda ;;
-	*) "mkfs.$LOWER_TYPE" -q -f /dev/vda ;;
+	ext4) mkfs.ext4 -q -F -b 4096 $device ;;
+	*) "mkfs.$LOWER_TYPE" -q -f $device ;;
 	esac
 	[ "$SYSTEM" != forebay ] || forebay format --force $cache >/dev/null || fail "forebay format"
 }
 
+# The write log; small marks, so that a small log is written back again and again.
+map() {
+	[ "$SYSTEM" != writelog ] || [ -b $device ] ||
+		dmsetup create log --table "0 $(blockdev --getsz /dev/vda) forebay-wlog /dev/vda $cache 4 high_mark 30 low_mark 10" ||
+		fail "dmsetup create"
+}
+
 attach() {
-	mount -t "$LOWER_TYPE" -o "$LOWER_OPTIONS" /dev/vda $lower || fail "mount $LOWER_TYPE"
+	map
+	mount -t "$LOWER_TYPE" -o "$LOWER_OPTIONS" $device $lower || fail "mount $LOWER_TYPE"
 	[ "$SYSTEM" != forebay ] || mount -t forebay -o "cache=$cache" $lower $top || fail "mount forebay"
 }
 
@@ -55,20 +68,33 @@ dump() {
 	"$BIN/dump" "$@" "$WRITERS" $DUMP_HOW || fail "dump"
 }
 
-# Everything must be in the lower file system after unmount, and both must be in order.
+check() {
+	case $LOWER_TYPE in
+	ext4) e2fsck -fn "$1" >/tmp/fsck 2>&1 || { cat /tmp/fsck; fail "e2fsck $1"; } ;;
+	xfs) xfs_repair -n "$1" >/tmp/fsck 2>&1 || { cat /tmp/fsck; fail "xfs_repair $1"; } ;;
+	btrfs) btrfs check "$1" >/tmp/fsck 2>&1 || { cat /tmp/fsck; fail "btrfs check $1"; } ;;
+	esac
+}
+
+# Everything must be in the lower file system after unmount, and both must be in order; for the write log, on the SSD.
 drain() {
 	if [ "$SYSTEM" = forebay ]; then
 		umount $top || fail "umount forebay"
 		dump $lower "$CHECK/drained"
 	fi
 	umount $lower || fail "umount $LOWER_TYPE"
-	case $LOWER_TYPE in
-	ext4) e2fsck -fn /dev/vda >/tmp/fsck 2>&1 || { cat /tmp/fsck; fail "e2fsck"; } ;;
-	xfs) xfs_repair -n /dev/vda >/tmp/fsck 2>&1 || { cat /tmp/fsck; fail "xfs_repair"; } ;;
-	btrfs) btrfs check /dev/vda >/tmp/fsck 2>&1 || { cat /tmp/fsck; fail "btrfs check"; } ;;
-	esac
+	check $device
 	if [ "$SYSTEM" = forebay ]; then
 		forebay check $cache >/tmp/check 2>&1 || { cat /tmp/check; fail "forebay check"; }
+	fi
+	if [ "$SYSTEM" = writelog ]; then
+		dmsetup message log 0 flush || fail "flush"
+		dmsetup remove log || fail "dmsetup remove"
+		forebay writelog check $cache >/tmp/check 2>&1 || { cat /tmp/check; fail "forebay writelog check"; }
+		mount -t "$LOWER_TYPE" -o "$LOWER_OPTIONS" /dev/vda $lower || fail "mount $LOWER_TYPE without the log"
+		dump $lower "$CHECK/drained"
+		umount $lower
+		check /dev/vda
 	fi
 	echo drained
 }
@@ -79,9 +105,10 @@ disturb() {
 	if [ "$DROP_CACHES" = 1 ]; then
 		while sleep 0.3; do echo 3 >/proc/sys/vm/drop_caches; done &
 	fi
-	if [ "$SYSTEM" = forebay ]; then
-		while sleep 0.2; do echo "free $(cat /sys/fs/forebay/*/pages_free)"; done &
-	fi
+	case $SYSTEM in
+	forebay) while sleep 0.2; do echo "free $(cat /sys/fs/forebay/*/pages_free)"; done & ;;
+	writelog) while sleep 0.2; do echo "free $(dmsetup status log | awk '{ split($6, n, "/"); print n[2] - n[1] }')"; done & ;;
+	esac
 }
 
 ready

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Workloads on a block device itself, or on files of a file system over one: the figures of the DPWC thesis.
+
+Before each of them a cache writes back what it holds (settle), so that all begin with an empty one. What is
+written stays below the mark at which dm-writecache or the write log begin to write back, except where it says so.
+"""
+
+import os
+import stat
+
+from ..commands import run
+from ..systems import MAPPED
+from .fio import fio, lay_out, parse, timed
+
+JOB = "forebay-bench-job"
+MIB = 1 << 20
+REGION_MIB = 1024           # of the device: where the sustained run and the mixes work
+
+
+def scaling(jobs: int, block: int, mib: int = 320):
+    """Direct random writes, each block once (figure 5.2 without a file system)."""
+    def measure(device: str, seconds: float) -> dict:
+        settle()
+        share = mib // jobs
+        report = on_device(device, "--rw=randwrite", f"--bs={block}", f"--numjobs={jobs}", f"--size={share}m",
+                           f"--offset_increment={share}m")
+        return {"value": report["write"]["bw_bytes"] / MIB}
+    return measure
+
+
+def scaling_fsync(jobs: int, block: int, mib: int = 128):
+    """A file a writer, fsync after each write (figure 5.2)."""
+    def measure(folder: str, seconds: float) -> dict:
+        for job in range(jobs):
+            lay_out(f"{folder}/{job}", mib // jobs)
+        settle()
+        report = fio(folder, jobs, "--rw=randwrite", f"--bs={block}", f"--size={mib // jobs}m", "--fsync=1", *timed(seconds))
+        return {"value": report["write"]["bw_bytes"] / MIB}
+    return measure
+
+
+def mix(jobs: int, writes: int, region: int = 256):
+    """4 KiB reads and writes, direct (figure 5.5)."""
+    def measure(device: str, seconds: float) -> dict:
+        settle()
+        share = region // jobs
+        report = on_device(device, "--rw=randrw", f"--rwmixwrite={writes}", "--bs=4k", f"--numjobs={jobs}",
+                           f"--size={share}m", f"--offset_increment={share}m", *timed(seconds))
+        return {"value": (report["read"]["bw_bytes"] + report["write"]["bw_bytes"]) / MIB}
+    return measure
+
+
+def sustained(jobs: int = 4, length: float = 60, window: float = 0.5):
+    """Writes for a minute into a log that they fill many times over; the rate of each half second (figure 5.4)."""
+    def measure(device: str, seconds: float) -> dict:
+        settle()
+        share = REGION_MIB // jobs
+        log = "/tmp/bench-sustained"
+        report = on_device(device, "--rw=randwrite", "--bs=4k", f"--numjobs={jobs}", f"--size={share}m",
+                           f"--offset_increment={share}m", "--time_based", f"--runtime={length}",
+                           f"--write_bw_log={log}", f"--log_avg_msec={round(window * 1000)}")
+        series = rates([f"{log}_bw.{job + 1}.log" for job in range(jobs)], window)[:-1]
+        mean = sum(series) / len(series)
+        return {"value": report["write"]["bw_bytes"] / MIB, "least_of_mean": round(min(series) / mean, 3),
+                "windows_below_half": sum(rate < mean / 2 for rate in series)}
+    return measure
+
+
+def rates(paths: list[str], window: float) -> list[float]:
+    """KiB/s in each window, all jobs together, by fio's logs."""
+    found: dict[int, float] = {}
+    for path in paths:
+        with open(path) as file:
+            for line in file:
+                time, rate = (int(word) for word in line.split(",")[:2])
+                found[round(time / window / 1000)] = found.get(round(time / window / 1000), 0) + rate
+    return [found.get(i, 0) for i in range(1, max(found) + 1)]
+
+
+def zipfian(jobs: int = 2, mib: int = 192, region: int = 96):
+    """Overwrites, few blocks most of the time: MiB written for each MiB that reached the SSD."""
+    def measure(device: str, seconds: float) -> dict:
+        settle()
+        before = written()
+        on_device(device, "--rw=randwrite", "--bs=4k", "--random_distribution=zipf:1.1", f"--numjobs={jobs}",
+                  f"--size={region}m", f"--io_size={mib // jobs}m", "--norandommap")
+        settle()
+        return {"value": mib * MIB / max(512, written() - before)}
+    return measure
+
+
+def on_device(device: str, *options: str) -> dict:
+    if not stat.S_ISBLK(os.stat(device).st_mode):
+        raise ValueError(f"{device} is no block device: this workload is for the systems called bare-...")
+    return parse(run("fio", f"--name={JOB}", f"--filename={device}", "--direct=1", "--ioengine=psync", "--group_reporting",
+                     "--output-format=json", *options))
+
+
+def settle() -> None:
+    """The caches are empty, the SSD has everything."""
+    os.sync()
+    if os.path.exists(MAPPED):
+        run("dmsetup", "message", os.path.basename(MAPPED), "0", "flush")
+
+
+def written() -> int:
+    """Bytes that the SSD was told to write."""
+    with open("/sys/block/nvme0n1/stat") as file:
+        return int(file.read().split()[6]) * 512
+
+
+def fillsync(threads: int, thousands: int = 2):
+    """RocksDB: random keys, each made durable (figure 5.7)."""
+    def measure(folder: str, seconds: float) -> dict:
+        settle()
+        output = run("db_bench", "--benchmarks=fillsync", f"--db={folder}/db", f"--threads={threads}",
+                     f"--num={thousands * 1000 // threads}", "--sync=1")
+        line = next(line for line in output.splitlines() if line.startswith("fillsync"))
+        words = line.split()
+        return {"value": float(words[words.index("ops/sec") - 1])}
+    return measure
+

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""forebay writelog with real devices. Runs in the test machine, as test_devices.py does:
+
+    vm/run --pmem 128M -- /usr/bin/python3 -m pytest -q -p no:cacheprovider tests/tools/guest
+"""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from conftest import BUILD, DONE, FAILED, LEFT, MIB
+
+PMEM, NVME = Path("/dev/pmem0"), Path("/dev/nvme0n1")
+FAST = Path("/dev/mapper/fast")
+SECTORS = 64 * MIB // 512       # of an origin
+AT = 1024 * MIB // 512          # where origins begin on the SSD: test_devices.py uses what is before
+
+pytestmark = pytest.mark.skipif(not PMEM.is_block_device() or os.uname().nodename != "forebay-vm",
+                                reason="needs the test machine: vm/run -- /usr/bin/python3 -m pytest tests/tools/guest")
+
+
+def sh(*command):
+    done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    assert done.returncode == 0, f"{command}: {done.stdout}"
+    return done.stdout
+
+
+@pytest.fixture(scope="session")
+def command():
+    """Built on the host."""
+    return BUILD / "forebay"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def origins():
+    """Two origins that keep their identity: mapped devices with UUIDs."""
+    for number, name in enumerate(("one", "two")):
+        sh("dmsetup", "create", name, "--uuid", f"TEST-{name}", "--table", f"0 {SECTORS} linear {NVME} {AT + number * SECTORS}")
+    yield
+    for name in ("one", "two"):
+        sh("dmsetup", "remove", name)
+
+
+@pytest.fixture
+def forebay_log(forebay):
+    """The writelog verbs alone."""
+    return lambda *arguments: forebay("writelog", *arguments)
+
+
+@pytest.fixture
+def log(forebay_log):
+    """An empty log on the device."""
+    assert forebay_log("format", "--force", PMEM).status == DONE
+    yield PMEM
+    if FAST.exists():
+        sh("dmsetup", "remove", "fast")
+
+
+@pytest.fixture
+def fast(log, forebay_log):
+    """The first origin behind the log."""
+    result = forebay_log("create", "fast", "/dev/mapper/one", PMEM)
+    assert result.status == DONE, result.err
+    assert result.out == f"{FAST}: /dev/mapper/one behind the write log on {PMEM}\n"
+    return FAST
+
+
+def write(path, text, at=0):
+    """Writes a MiB of text, durably."""
+    data = (text * MIB)[:MIB].encode()
+    with open(path, "r+b", buffering=0) as device:
+        os.pwrite(device.fileno(), data, at)
+        os.fsync(device.fileno())
+    return data
+
+
+def read(path, at=0):
+    """Past the page cache of the device."""
+    return subprocess.run(["dd", f"if={path}", "bs=1M", "count=1", f"skip={at // MIB}", "iflag=direct", "status=none"],
+                          stdout=subprocess.PIPE, check=True).stdout
+
+
+def test_a_life(forebay_log, fast):
+    data = write(fast, "durable ")
+    assert read(fast) == data
+    shown, = forebay_log("status", "--json").json
+    assert shown["name"] == "fast" and shown["in_use"] and shown["device"] == str(PMEM)
+    assert (shown["health"], shown["mode"], shown["origin_sectors"]) == ("ok", "write", SECTORS)
+    assert shown["generations_used"] >= 1 and shown["values"]["write_sectors"] >= MIB // 512
+    for name in ("fast", FAST):
+        assert forebay_log("status", "--json", name).json[0]["name"] == "fast"
+    assert "ok, mode write" in forebay_log("status").out
+    result = forebay_log("flush", "fast")
+    assert (result.status, result.out) == (DONE, "fast: everything is on the origin\n"), result.err
+    assert forebay_log("status", "--json").json[0]["bytes_used"] == 0
+    data = write(fast, "again ")
+    result = forebay_log("remove", "fast")
+    assert (result.status, result.out) == (DONE, "fast: removed; everything is on the origin\n"), result.err
+    assert not FAST.exists() and read("/dev/mapper/one") == data
+    assert forebay_log("status").out == "No write log is in use.\n"
+    assert "0 writes" in forebay_log("check", PMEM).out
+
+
+def test_what_stays_in_the_log_is_found_again(forebay_log, fast):
+    before = read("/dev/mapper/one")
+    data = write(fast, "kept in the log ")
+    assert forebay_log("remove", "--no-flush", "--quiet", "fast").status == DONE
+    assert read("/dev/mapper/one") == before != data
+    assert forebay_log("check", PMEM).status == DONE
+    result = forebay_log("format", PMEM)
+    assert result.status == FAILED and "not yet on its origin" in result.err and "TEST-one" in result.err
+    result = forebay_log("create", "fast", "/dev/mapper/two", PMEM)
+    assert result.status == FAILED
+    assert "holds writes to another origin than /dev/mapper/two" in result.err
+    assert "It was used with TEST-one; this is TEST-two." in result.err
+    assert forebay_log("create", "fast", "/dev/mapper/one", PMEM).status == DONE
+    assert read(FAST) == data
+    assert forebay_log("remove", "fast").status == DONE
+    assert read("/dev/mapper/one") == data
+
+
+def test_another_origin_on_purpose(forebay_log, fast):
+    data = write(fast, "for the other ")
+    assert forebay_log("remove", "--no-flush", "fast").status == DONE
+    assert forebay_log("create", "--any-origin", "fast", "/dev/mapper/two", PMEM).status == DONE
+    assert forebay_log("remove", "fast").status == DONE
+    assert read("/dev/mapper/two") == data
+    assert forebay_log("create", "fast", "/dev/mapper/one", PMEM).status == DONE, "an empty log is anybody's"
+
+
+def test_options_of_the_target(forebay_log, log):
+    result = forebay_log("create", "--option", "slots=3", "--option", "on_damage=skip", "fast", "/dev/mapper/one", PMEM)
+    assert result.status == DONE, result.err
+    assert "slots 3 on_damage skip" in sh("dmsetup", "table", "fast")
+    assert forebay_log("remove", "fast").status == DONE
+    result = forebay_log("create", "--option", "nonsense=3", "fast", "/dev/mapper/one", PMEM)
+    assert result.status == FAILED and "dmesg tells what the kernel had against it" in result.err
+    assert not FAST.exists()
+
+
+def test_cleaner(forebay_log, fast):
+    write(fast, "first ")
+    result = forebay_log("flush", "--cleaner", "fast")
+    assert (result.status, result.out) == (DONE, "fast: everything is on the origin, and further writes go there\n")
+    data = write(fast, "second ")
+    shown, = forebay_log("status", "--json").json
+    assert shown["mode"] == "cleaner" and shown["bytes_used"] == 0
+    assert read("/dev/mapper/one") == data
+
+
+def test_what_is_in_use_is_left_alone(forebay, forebay_log, fast):
+    for verb in (["writelog", "format", "--force"], ["writelog", "check"], ["format", "--force"], ["check"]):
+        result = forebay(*verb, PMEM)
+        assert result.status == FAILED and f"{PMEM} is used by /dev/dm-" in result.err
+    assert forebay_log("check", "--force", PMEM).status in (DONE, LEFT)
+    sh("mkfs.ext4", "-q", FAST)
+    sh("mount", FAST, "/mnt")
+    try:
+        result = forebay_log("remove", "fast")
+        assert result.status == FAILED and "fast is in use" in result.err
+        result = forebay_log("create", "more", "/dev/mapper/one", PMEM)
+        assert result.status == FAILED and "/dev/mapper/one is in use" in result.err
+    finally:
+        sh("umount", "/mnt")
+    assert forebay_log("remove", "fast").status == DONE
+    sh("fsck.ext4", "-fn", "/dev/mapper/one")
+
+
+def test_caches_and_logs_are_not_mistaken(forebay, forebay_log, log):
+    sh("mkfs.ext4", "-q", "/dev/mapper/one")
+    sh("mount", "/dev/mapper/one", "/mnt")
+    done = subprocess.run(["mount", "-t", "forebay", "-o", f"cache={PMEM}", "/mnt", "/mnt"], capture_output=True, text=True)
+    sh("umount", "/mnt")
+    assert done.returncode
+    assert forebay("format", "--force", PMEM).status == DONE
+    result = forebay_log("create", "fast", "/dev/mapper/one", PMEM)
+    assert result.status == FAILED and "is a cache of the forebay file system, not a write log" in result.err
+    refused = subprocess.run(["dmsetup", "create", "fast", "--table", f"0 {SECTORS} forebay-wlog /dev/mapper/one {PMEM}"],
+                             capture_output=True, text=True)
+    assert refused.returncode and not FAST.exists()
+
+
+def test_an_origin_that_fails(forebay_log, fast):
+    data = write(fast, "safe in the log ")
+    sh("dmsetup", "suspend", "--nolockfs", "one")
+    sh("dmsetup", "load", "one", "--table", f"0 {SECTORS} error")
+    sh("dmsetup", "resume", "one")
+    for verb in ("flush", "remove"):
+        result = forebay_log(verb, "fast")
+        assert result.status == LEFT and not result.out
+        assert "not everything could be written back: Input/output error" in result.err
+        assert "left in the log; nothing is lost" in result.err
+    assert "--no-flush" in result.err
+    assert forebay_log("status", "--json").json[0]["health"] == "error"
+    assert "tried again" in forebay_log("status").out
+    assert read(fast) == data
+    sh("dmsetup", "suspend", "--nolockfs", "one")
+    sh("dmsetup", "load", "one", "--table", f"0 {SECTORS} linear {NVME} {AT}")
+    sh("dmsetup", "resume", "one")
+    result = forebay_log("remove", "fast")
+    assert result.status == DONE, result.err
+    assert read("/dev/mapper/one") == data
