@@ -86,13 +86,13 @@ static s64 dwl_reads_below(const struct dwl *w)
 	return n;
 }
 
-/* The fuller the log, the more bios at a time; and the less patience with readers. */
+/* The fuller the log, the more bios at a time; nobody who waits: fewer, and readers first. */
 static void dwl_pace(struct dwl *w)
 {
 	u32 low = w->params.low_mark, level = dwl_space_level(w), depth = w->params.depth;
 	int patience;
 
-	if (!READ_ONCE(w->space.throttled)) {
+	if (!READ_ONCE(w->space.throttled) && READ_ONCE(w->flush_to) <= w->freed_to) {
 		depth = 1 + (depth - 1) * (max(level, low) - low) / (100 - low);
 		for (patience = 20; patience && dwl_reads_below(w) > 0; patience--)
 			usleep_range(100, 300);

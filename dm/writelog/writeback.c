@@ -128,7 +128,7 @@ static void dwl_origin_health(struct dwl *w, int err)
 	if (err) {
 		dwl_count(w, DWL_ORIGIN_ERRORS, 1);
 		if (!since) {
-			DMERR("%pg: cannot write to origin %pg: error %d; the data stay in the log, and it is tried again",
+			DMERR("%pg: cannot write back to origin %pg: error %d; the data stay in the log, and it is tried again",
 			      w->cache->bdev, w->origin->bdev, err);
 			WRITE_ONCE(w->failing_since, jiffies | 1);
 			dm_table_event(w->ti->table);

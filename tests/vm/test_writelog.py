@@ -256,7 +256,7 @@ def test_origin_fails_for_a_while(log):
     run("dmesg -C")
     assert "error" in log.message("flush", check=False).lower()
     assert log.status()["health"] == "error"
-    assert "cannot write to origin" in run("dmesg")
+    assert "cannot write back to origin" in run("dmesg")
     assert log.read(0, MIB) == noise(MIB)
     log.write(4096, noise(4096, 2))
     assert log.status()["used"] >= 1
