@@ -91,12 +91,18 @@ typedef __u64 u64;
 /* As the kernel's: Castagnoli polynomial, no inversion before or after. */
 static inline u32 crc32c(u32 crc, const void *address, unsigned int length)
 {
+	static const u32 nibbles[16] = {
+		0x00000000, 0x105ec76f, 0x20bd8ede, 0x30e349b1,
+		0x417b1dbc, 0x5125dad3, 0x61c69362, 0x7198540d,
+		0x82f63b78, 0x92a8fc17, 0xa24bb5a6, 0xb21572c9,
+		0xc38d26c4, 0xd3d3e1ab, 0xe330a81a, 0xf36e6f75,
+	};
 	const u8 *byte = address;
 
 	while (length--) {
 		crc ^= *byte++;
-		for (int bit = 0; bit < 8; bit++)
-			crc = crc >> 1 ^ (crc & 1 ? 0x82f63b78 : 0);
+		crc = crc >> 4 ^ nibbles[crc & 15];
+		crc = crc >> 4 ^ nibbles[crc & 15];
 	}
 	return crc;
 }

@@ -155,8 +155,8 @@ void wl_end(const struct wl *wl, struct wl_slot *slot, struct wl_entry *entry)
 	if (entry->op == WL_OP_WRITE)
 		rec.data = cpu_to_le32(slot->head);
 	rec.data_crc = cpu_to_le32(entry->data_crc);
-	rec.crc = cpu_to_le32(wl_entry_crc(wl, wl_chunk_number(wl, entry->gen, entry->chunk),
-					   entry->index, &rec));
+	rec.index = cpu_to_le32(entry->index);
+	rec.crc = cpu_to_le32(wl_entry_crc(wl, wl_chunk_number(wl, entry->gen, entry->chunk), &rec));
 	pm_copy(wl_entry_header(wl, entry->gen, entry->chunk, entry->index), &rec, sizeof(rec));
 	slot->head += wl_entry_len(entry);
 	slot->fill++;

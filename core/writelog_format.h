@@ -101,8 +101,8 @@ struct wl_chunk_onmedia {
 };
 
 /*
- * The header of an entry. @crc is seeded with the log's UUID, the number of the
- * chunk and the index of the entry, so a header counts only where it was made.
+ * The header of an entry. @crc is seeded with the log's UUID, and made with the
+ * number of the chunk in its own place, so a header counts only where it was made.
  *
  * order: bits 0-27  sequence number within the generation
  *        bits 28-63 identifier of the generation
@@ -114,8 +114,9 @@ struct wl_entry_onmedia {
 	__le32	op;			/* enum wl_op */
 	__le32	data;			/* byte offset in the chunk; no data: 0 */
 	__le32	data_crc;		/* crc32c of the data; 0 if the log keeps none */
-	__le32	crc;			/* crc32c of the header with crc == 0 */
-	__u8	reserved[24];
+	__le32	crc;			/* crc32c of the header; crc: the chunk's number */
+	__le32	index;			/* of the entry in the chunk */
+	__u8	reserved[20];
 };
 
 #define WL_LINE			64u	/* every header is one cache line */

@@ -101,14 +101,13 @@ static inline u64 wl_gen_word(const struct wl *wl, u32 gen, u64 id, enum wl_gen_
 	return facts | check << WL_GEN_CHECK_SHIFT;
 }
 
-/* Of an entry's header, at its place. */
-static inline u32 wl_entry_crc(const struct wl *wl, u32 number, u32 index,
-			       const struct wl_entry_onmedia *rec)
+/* Of an entry's header, in the chunk with that number. */
+static inline u32 wl_entry_crc(const struct wl *wl, u32 number, const struct wl_entry_onmedia *rec)
 {
 	struct wl_entry_onmedia covered = *rec;
 
-	covered.crc = 0;
-	return ~crc32c(wl_sum(wl, 'e', number, index), &covered, sizeof(covered));
+	covered.crc = cpu_to_le32(number);
+	return ~crc32c(wl->seed, &covered, sizeof(covered));
 }
 
 u64 wl_gen_newest(const struct wl *wl, u32 gen);

@@ -82,8 +82,8 @@ int wl_entry_read(const struct wl *wl, u32 gen, u64 id, u32 chunk, u32 index,
 		.chunk = chunk,
 		.index = index,
 	};
-	if (le32_to_cpu(rec.crc) != wl_entry_crc(wl, wl_chunk_number(wl, gen, chunk), index, &rec) ||
-	    wl_order_id(entry->order) != id || !range_possible(entry))
+	if (le32_to_cpu(rec.crc) != wl_entry_crc(wl, wl_chunk_number(wl, gen, chunk), &rec) ||
+	    le32_to_cpu(rec.index) != index || wl_order_id(entry->order) != id || !range_possible(entry))
 		return -EUCLEAN;
 	data = data_start(wl, entry, &rec);
 	if (data < 0)

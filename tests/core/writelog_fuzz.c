@@ -147,7 +147,7 @@ static void mutate_entry(const struct wl *wl)
 	default:
 		rec->order = cpu_to_le64(random64());
 	}
-	rec->crc = cpu_to_le32(wl_entry_crc(wl, wl_chunk_number(wl, gen, chunk), index, rec));
+	rec->crc = cpu_to_le32(wl_entry_crc(wl, wl_chunk_number(wl, gen, chunk), rec));
 }
 
 static void mutate(void)
