@@ -42,8 +42,8 @@ def build_helper(name, *core_files):
     newest = max(path.stat().st_mtime for path in [*sources, *core.glob("*.h")])
     if not program.exists() or program.stat().st_mtime < newest:
         program.parent.mkdir(parents=True, exist_ok=True)
-        subprocess.run(["gcc", "-std=gnu11", "-D_GNU_SOURCE", "-O1", "-Wall", "-Wextra", "-Werror", "-o", program,
-                        *sources], check=True)
+        subprocess.run(["gcc", "-std=gnu11", "-D_GNU_SOURCE", "-O1", "-Wall", "-Wextra", "-Werror", f"-I{core}",
+                        "-o", program, *sources], check=True)
     return program
 
 
@@ -57,6 +57,12 @@ def make_store():
 def make_log():
     """Makes a write log hold entries."""
     return build_helper("make_log", *(f"writelog_{part}.c" for part in ("super", "gen", "append", "replay")))
+
+
+@pytest.fixture(scope="session")
+def fuzz_log():
+    """Changes a log as the fuzzer of tests/core does: fuzz_log PATH SEED."""
+    return build_helper("fuzz_log", "writelog_super.c", "../tests/core/writelog_mutate.c")
 
 
 @pytest.fixture

@@ -181,6 +181,27 @@ def test_a_lost_chunk_is_missed(forebay, log, log_offsets, patch):
     assert "generation 0 does not hold as many entries as it was sealed with" in result.out
 
 
+MUTATIONS = 150
+
+
+@pytest.mark.parametrize("options", [(), ("--data-checksums",)], ids=["plain", "checksums"])
+def test_mutated_images(forebay, log, fuzz_log, options):
+    """Whatever is there: an answer, never a crash; and never a write."""
+    image = log("open 1", "write 8 8", "discard 0 64", "seal 1 2", "open 0", "write 800 3", "free 1", "open 2",
+                "write 1 1", size=MIB, options=options)
+    good, seen = image.read_bytes(), set()
+    for seed in range(MUTATIONS):
+        image.write_bytes(good)
+        subprocess.run([fuzz_log, image, str(seed)], check=True)
+        before = image.read_bytes()
+        for verb in ("check", "status"):
+            result = forebay("writelog", verb, "--json", image)
+            assert result.status in (DONE, LEFT, FAILED), f"seed {seed}: {result}"
+            seen.add((verb, result.status))
+        assert image.read_bytes() == before
+    assert {("check", DONE), ("check", LEFT), ("check", FAILED), ("status", DONE), ("status", FAILED)} <= seen
+
+
 # --- status, and what needs the kernel ---
 
 def test_status_of_a_log(forebay, log):

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Mutated logs given to the kernel's target: it takes them or it doesn't, but nothing breaks. Runs in the test machine:
+
+    vm/run --pmem 128M -- /usr/bin/python3 -m pytest -q -p no:cacheprovider tests/tools/guest/test_writelog_fuzz.py
+
+FUZZ_CASES and FUZZ_SEED in the environment make it longer or other. What the kernel reports ends the machine's run
+with status 99, so it is no business of this test.
+"""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from conftest import BUILD, DONE, MIB
+
+PMEM, NVME = Path("/dev/pmem0"), Path("/dev/nvme0n1")
+ORIGIN_SECTORS = 2048           # a MiB
+LOG = "/dev/mapper/mutated"
+CASES, SEED = int(os.environ.get("FUZZ_CASES", "60")), int(os.environ.get("FUZZ_SEED", "1"))
+PATIENCE = 30
+
+pytestmark = pytest.mark.skipif(not PMEM.is_block_device() or os.uname().nodename != "forebay-vm",
+                                reason="needs the test machine: vm/run -- /usr/bin/python3 -m pytest tests/tools/guest")
+
+
+@pytest.fixture(scope="session")
+def command():
+    """Built on the host."""
+    return BUILD / "forebay"
+
+
+def sh(*command, check=True):
+    done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          timeout=PATIENCE)
+    assert not check or done.returncode == 0, f"{command}: {done.stdout}"
+    return done.returncode
+
+
+@pytest.fixture
+def small_log():
+    """Persistent memory of a MiB."""
+    sh("dmsetup", "create", "mutated", "--table", f"0 {MIB // 512} linear {PMEM} 0")
+    sh("dmsetup", "mknodes")
+    yield LOG
+    sh("dmsetup", "remove", "mutated")
+
+
+def use(policy):
+    """Maps the log with that policy, reads and writes everything, flushes, unmaps. Was it taken?"""
+    table = f"0 {ORIGIN_SECTORS} forebay-wlog {NVME} {LOG} 2 on_damage {policy}"
+    if sh("dmsetup", "create", "victim", "--table", table, check=False):
+        # Refused when it was resumed: the device is there, without a table that works.
+        sh("dmsetup", "remove", "--retry", "victim", check=False)
+        return False
+    sh("dmsetup", "mknodes")
+    sh("dd", "if=/dev/mapper/victim", "of=/dev/null", "bs=64k", "iflag=direct", "conv=noerror", check=False)
+    sh("dd", "if=/dev/zero", "of=/dev/mapper/victim", "bs=64k", "count=8", "oflag=direct", check=False)
+    sh("dmsetup", "message", "victim", "0", "flush", check=False)
+    sh("dd", "if=/dev/mapper/victim", "of=/dev/null", "bs=64k", "iflag=direct", "conv=noerror", check=False)
+    sh("dmsetup", "remove", "--retry", "victim")
+    return True
+
+
+@pytest.mark.parametrize("options", [(), ("--data-checksums",)], ids=["plain", "checksums"])
+def test_mutated_logs(forebay, log, fuzz_log, small_log, options):
+    image = log("open 1", "write 8 8", "discard 0 64", "seal 1 2", "open 0", "write 800 3", "free 1", "open 2",
+                "write 1 1", size=MIB, options=options)
+    good, taken = image.read_bytes(), {"stop": 0, "skip": 0}
+    for case in range(CASES):
+        policy = ("stop", "skip")[case % 2]
+        image.write_bytes(good)
+        sh(fuzz_log, image, SEED * 1000000 + case)
+        sh("dd", f"if={image}", f"of={small_log}", "bs=1M", "oflag=direct")
+        taken[policy] += use(policy)
+    print(f"taken: {taken}")
+    assert 0 < taken["stop"] < taken["skip"] <= CASES // 2
+    assert forebay("writelog", "format", "--force", PMEM).status == DONE
