@@ -121,6 +121,9 @@ int dwl_device_open(struct dwl *w)
 	err = dwl_open_log(w, WL_OPEN_READ_ONLY);
 	if (err)
 		return err;
+	/* A block must fit, wherever the last entry ended. */
+	if (w->wl.chunk_size < 4 * PAGE_SIZE)
+		return dwl_refuse(w, "Log has chunks of less than 16 KiB: format it with larger ones", -EINVAL);
 	w->params.slots = min(w->params.slots, w->wl.nr_chunks);
 	return 0;
 }

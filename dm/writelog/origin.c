@@ -152,11 +152,8 @@ static int dwl_bio_add(struct dwl *w, struct bio *bio, const void *data, u32 byt
 	bytes = min(bytes, DWL_BIO_BYTES - bio->bi_iter.bi_size);
 	if (!bytes || bio->bi_vcnt == BIO_MAX_VECS)
 		return 0;
-	if (PAGE_ALIGNED(data) && bytes >= PAGE_SIZE) {
-		bytes &= PAGE_MASK;
-		__bio_add_page(bio, virt_to_page(data), bytes, 0);
-		return bytes;
-	}
+	if (PAGE_ALIGNED(data) && bytes >= PAGE_SIZE)
+		return bio_add_page(bio, virt_to_page(data), bytes & PAGE_MASK, 0);
 	to = dwl_bounce_room(w, bio, &room);
 	bytes = min(bytes, room);
 	lost = copy_mc_to_kernel(to, data, bytes);

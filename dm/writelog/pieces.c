@@ -12,18 +12,23 @@
 
 #include "writelog.h"
 
+/* What the index would hold for the block after a piece, if that belonged to it. */
+static u64 dwl_piece_next(const struct dwl_piece *piece)
+{
+	if (piece->value & DWL_ZERO)
+		return piece->value;
+	return piece->value + ((u64)piece->sectors << WL_SECTOR_SHIFT) / WL_DATA_ALIGN;
+}
+
 static bool dwl_piece_add(struct dwl *w, u64 sector, u64 value)
 {
 	u32 block_sectors = 1 << w->block_shift;
-	struct dwl_piece *last = &w->pieces[w->nr_pieces - 1];
-	u64 offset;
+	struct dwl_piece *last = w->nr_pieces ? &w->pieces[w->nr_pieces - 1] : NULL;
 
-	if (w->nr_pieces && last->sector + last->sectors == sector) {
-		offset = last->value & DWL_ZERO ? 0 : ((u64)last->sectors << WL_SECTOR_SHIFT) / WL_DATA_ALIGN;
-		if (value == last->value + offset) {
-			last->sectors += block_sectors;
-			return true;
-		}
+	/* Also within one entry only: the value has its sequence number. */
+	if (last && last->sector + last->sectors == sector && value == dwl_piece_next(last)) {
+		last->sectors += block_sectors;
+		return true;
 	}
 	if (w->nr_pieces == w->max_pieces)
 		return false;
@@ -40,7 +45,6 @@ static bool dwl_entry_pieces(struct dwl *w, const struct wl_entry *entry)
 	bool fits = true;
 	int idx;
 
-	/* The last piece may grow; should the rest not fit, that is done again, to no harm. */
 	idx = srcu_read_lock(&w->srcu);
 	while (block < end && fits) {
 		struct dwl_region *region = dwl_index_find(w, block >> DWL_REGION_SHIFT);
@@ -56,7 +60,7 @@ static bool dwl_entry_pieces(struct dwl *w, const struct wl_entry *entry)
 			block = stop;
 	}
 	srcu_read_unlock(&w->srcu, idx);
-	/* An entry that alone has more pieces than there is room for goes part by part. */
+	/* All of an entry or nothing; but one that alone has too many goes part by part. */
 	if (!fits && had)
 		w->nr_pieces = had;
 	return fits;

@@ -48,7 +48,9 @@ static void dwl_replay_gens(struct dwl *w)
 	}
 	list_sort(NULL, &w->closed_gens, dwl_by_id);
 	w->last_id = wl_next_id(&w->wl) - 1;
-	w->freed_to = 0;
+	w->freed_to = w->last_id;
+	if (!list_empty(&w->closed_gens))
+		w->freed_to = list_first_entry(&w->closed_gens, struct dwl_gen, list)->id - 1;
 	w->flush_to = 0;
 }
 

@@ -45,6 +45,7 @@ static void dwl_gen_close(struct dwl *w, struct dwl_gen *gen)
 {
 	gen->state = DWL_GEN_CLOSED;
 	list_add_tail(&gen->list, &w->closed_gens);
+	WRITE_ONCE(w->nr_unsealed, w->nr_unsealed + 1);
 	smp_store_release(&w->current_gen, NULL);
 	wake_up(&w->kick);
 }
@@ -94,7 +95,8 @@ static int dwl_gen_next(struct dwl *w, struct dwl_gen *full)
 static u32 dwl_slot_room(const struct dwl *w, const struct dwl_slot *slot, enum wl_op op, u32 want)
 {
 	if (op == WL_OP_WRITE)
-		return wl_slot_room(&w->wl, &slot->place, want);
+		/* Rounded: no block is in two entries. */
+		return round_down(wl_slot_room(&w->wl, &slot->place, want), w->params.block_size);
 	return wl_slot_full(&w->wl, &slot->place) ? 0 : want;
 }
 

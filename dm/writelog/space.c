@@ -143,6 +143,9 @@ void dwl_space_update(struct dwl *w)
 		   atomic_long_read(&w->nr_regions) >= w->max_regions);
 	if (!s->throttled)
 		s->credit = 0;
+	/* Nothing comes back for a while: writers may have what there is. */
+	else if (w->failing_since)
+		s->credit = (s64)w->nr_free * w->gen_bytes;
 	dwl_space_serve(w);
 	spin_unlock_irqrestore(&s->lock, flags);
 	if (s->throttled || dwl_space_level(w) >= w->params.high_mark)

@@ -55,6 +55,7 @@ static void dwl_seal(struct dwl *w)
 		mutex_lock(&w->gen_lock);
 		wl_gen_seal(&w->wl, gen - w->gens, atomic_read(&gen->seq));
 		gen->sealed = true;
+		WRITE_ONCE(w->nr_unsealed, w->nr_unsealed - 1);
 		mutex_unlock(&w->gen_lock);
 	}
 }
@@ -132,8 +133,6 @@ static void dwl_origin_health(struct dwl *w, int err)
 			      w->cache->bdev, w->origin->bdev, err);
 			WRITE_ONCE(w->failing_since, jiffies | 1);
 			dm_table_event(w->ti->table);
-			/* Nothing comes back for a while: writers may have what there is. */
-			dwl_space_credit(w, (u64)w->nr_free * w->gen_bytes);
 		} else if (!w->failed && time_after(jiffies, since + w->params.error_timeout * HZ)) {
 			WRITE_ONCE(w->failed, true);
 			dm_table_event(w->ti->table);
@@ -164,6 +163,15 @@ static struct dwl_gen *dwl_next(struct dwl *w)
 	return gen ? gen : dwl_closed(w, false);
 }
 
+/* May dwl_seal() or dwl_next() find something? Takes no lock: called while going to sleep. */
+static bool dwl_has_work(struct dwl *w)
+{
+	if (READ_ONCE(w->nr_unsealed))
+		return true;
+	return dwl_wanted(w) && (!list_empty(&w->closed_gens) ||
+				 (READ_ONCE(w->space.throttled) && READ_ONCE(w->current_gen)));
+}
+
 /**
  * dwl_worker() - the thread
  * @data: the target; loaded
@@ -184,9 +192,7 @@ int dwl_worker(void *data)
 		dwl_seal(w);
 		gen = dwl_next(w);
 		if (!gen) {
-			wait_event_idle(w->kick, kthread_should_stop() || dwl_closed(w, true) ||
-					(dwl_wanted(w) && dwl_closed(w, false)) ||
-					atomic_long_read(&w->nr_regions) >= w->max_regions);
+			wait_event_idle(w->kick, kthread_should_stop() || dwl_has_work(w));
 			continue;
 		}
 		if (!gen->sealed)

@@ -195,7 +195,8 @@ struct dwl {
 	u64 last_id;
 	struct list_head free_gens;
 	struct list_head closed_gens;
-	u32 nr_free;			/* read without the lock */
+	u32 nr_free;			/* read without the lock, as is the next */
+	u32 nr_unsealed;		/* closed, but their writers may not have left */
 	struct dwl_slot *slots;
 	wait_queue_head_t gen_freed;
 
