@@ -261,6 +261,37 @@ static void replay_in_order(void)
 	EXPECT(wl_order_id(log.last.order) == 4 && !log_check(&log.wl));
 }
 
+/* As many writers as there are chunks, each entry by any of them. */
+static void replay_merges_many_chunks(void)
+{
+	struct wl_format_options opt = { .nr_gens = 2, .nr_chunks = 60, .chunk_size = 4096 };
+	struct wl_slot slots[60] = { };
+	struct wl_stream streams[60];
+	struct wl_cursor cursor;
+	struct wl_entry entry;
+	u8 *base = image_of(LOG_SIZE);
+	u32 n = 0;
+	struct wl wl;
+
+	EXPECT(!wl_format(base, LOG_SIZE, &opt) && !wl_open(&wl, base, LOG_SIZE, 0));
+	EXPECT(!wl_gen_open(&wl, 1, 1));
+	sim_seed(1);
+	for (u32 i = 0; i < 60; i++)
+		wl_slot_take(&slots[i], 1, 1, i);
+	for (u32 i = 0; i < 1000; i++) {
+		struct wl_slot *slot = &slots[sim_random(60)];
+
+		wl_begin(&wl, slot, WL_OP_DISCARD, i, 1, i);
+		wl_end(&wl, slot, &entry);
+		wl_commit(&wl, slot);
+	}
+	wl_cursor_start(&cursor, &wl, streams, 0);
+	while (wl_cursor_next(&cursor, &entry) == 1 && entry.sector == n)
+		n++;
+	EXPECT(n == 1000);
+	free(base);
+}
+
 static void data_checksums(void)
 {
 	struct log log = fresh_log();
@@ -289,5 +320,6 @@ void log_basic_tests(void)
 	room_in_sectors();
 	a_chunk_full_of_headers();
 	replay_in_order();
+	replay_merges_many_chunks();
 	data_checksums();
 }
