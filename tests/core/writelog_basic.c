@@ -206,6 +206,45 @@ static void room_in_sectors(void)
 	EXPECT(wl_slot_room(&log.wl, &log.slots[0], 1536) == 1024);
 }
 
+/* Writes of any size, cut as the room there is wants it: no entry harms another. */
+static void entries_of_every_size(u32 align)
+{
+	static u8 data[24 << 10];
+	struct wl_format_options opt = {
+		.nr_gens = 2, .nr_chunks = 7, .chunk_size = 65536, .align = align, .data_crc = true,
+	};
+	struct wl_slot slot = { };
+	struct wl_entry entry;
+	u8 *base = image_of(LOG_SIZE);
+	u32 chunk = 0, seq = 0;
+	struct wl wl;
+
+	EXPECT(!wl_format(base, LOG_SIZE, &opt) && !wl_open(&wl, base, LOG_SIZE, 0));
+	EXPECT(!wl_gen_open(&wl, 0, 1));
+	sim_seed(align);
+	for (;;) {
+		u32 want = 512 * (1 + sim_random(sizeof(data) / 512));
+		u32 room = wl_slot_room(&wl, &slot, want);
+
+		if (!room && chunk == 7)
+			break;
+		if (!room) {
+			wl_slot_take(&slot, 0, 1, chunk++);
+			continue;
+		}
+		EXPECT(room <= want && room % 512 == 0);
+		memset(data, (int)seq, room);
+		wl_begin(&wl, &slot, WL_OP_WRITE, 0, room / 512, seq++);
+		wl_write(&wl, &slot, data, room);
+		wl_end(&wl, &slot, &entry);
+		EXPECT(entry.data % (room % align ? WL_DATA_ALIGN : align) == 0);
+		wl_commit(&wl, &slot);
+	}
+	wl_gen_seal(&wl, 0, seq);
+	EXPECT(!log_check(&wl));
+	free(base);
+}
+
 /* The most entries that a chunk's word can count. */
 static void a_chunk_full_of_headers(void)
 {
@@ -318,6 +357,8 @@ void log_basic_tests(void)
 	next_id_from_chunks();
 	room_and_alignment();
 	room_in_sectors();
+	for (u32 align = WL_DATA_ALIGN; align <= WL_PAGE_SIZE; align *= 2)
+		entries_of_every_size(align);
 	a_chunk_full_of_headers();
 	replay_in_order();
 	replay_merges_many_chunks();
