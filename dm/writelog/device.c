@@ -114,8 +114,6 @@ int dwl_device_open(struct dwl *w)
 {
 	int err;
 
-	if (w->cache->bdev == w->origin->bdev)
-		return dwl_refuse(w, "Log device and origin are the same", -EINVAL);
 	if (dwl_register(w))
 		return dwl_refuse(w, "Log device is in use by another device", -EBUSY);
 	err = dwl_open_log(w, WL_OPEN_READ_ONLY);

@@ -52,8 +52,12 @@ static int dwl_get_devices(struct dwl *w, char **argv)
 		return err;
 	}
 	err = dm_get_device(w->ti, argv[1], dm_table_get_mode(w->ti->table), &w->cache);
-	if (err)
+	if (err) {
 		w->ti->error = "Log device cannot be opened";
+	} else if (w->cache->bdev == w->origin->bdev) {
+		w->ti->error = "Log device and origin are the same";
+		err = -EINVAL;
+	}
 	return err;
 }
 

@@ -60,6 +60,7 @@ static void dwl_seal(struct dwl *w)
 	}
 }
 
+/* Of what was @seen for it, the pieces are what must be written. */
 static int dwl_write_batch(struct dwl *w, u64 seen)
 {
 	u64 live = 0;
@@ -71,6 +72,8 @@ static int dwl_write_batch(struct dwl *w, u64 seen)
 	w->batch_credit = div64_u64(seen << 16, max(live, 1));
 	if (seen > live)
 		dwl_count(w, DWL_SUPERSEDED_SECTORS, (seen - live) >> WL_SECTOR_SHIFT);
+	if (!live)
+		return 0;
 	err = dwl_origin_write_pieces(w);
 	if (err)
 		return err;
@@ -110,7 +113,7 @@ static int dwl_write_back(struct dwl *w, struct dwl_gen *gen)
 			dwl_count(w, DWL_MEDIUM_ERRORS, 1);
 			return seen;
 		}
-		if (!w->nr_pieces)
+		if (!seen && !w->nr_pieces)
 			break;
 		err = dwl_write_batch(w, seen);
 		trace_dwl_gen_written(w, gen->id, err);

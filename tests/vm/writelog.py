@@ -61,7 +61,8 @@ class Log:
 
     def read(self, offset, length, device=DEVICE):
         """What the device has, caches dropped."""
-        return run_bytes(f"dd if={device} bs=512 skip={offset // 512} count={length // 512} iflag=direct status=none")
+        block = 4096 if offset % 4096 == length % 4096 == 0 else 512
+        return run_bytes(f"dd if={device} bs={block} skip={offset // block} count={length // block} iflag=direct status=none")
 
 
 class Device:
