@@ -46,7 +46,8 @@ static int dwl_map_log(struct dwl *w, void **base, u64 *size)
 	int id;
 
 	if (!w->cache->dax_dev)
-		return dwl_refuse(w, "Log device has no DAX: it must be persistent memory in fsdax mode", -EOPNOTSUPP);
+		return dwl_refuse(w, "Log device has no DAX: it must be persistent memory in fsdax mode",
+				  -EOPNOTSUPP);
 	if (!dax_synchronous(w->cache->dax_dev))
 		return dwl_refuse(w, "Log device needs a call to the host to make data durable (virtio-pmem)",
 				  -EOPNOTSUPP);
@@ -121,7 +122,8 @@ int dwl_device_open(struct dwl *w)
 		return err;
 	/* A block must fit, wherever the last entry ended. */
 	if (w->wl.chunk_size < 4 * PAGE_SIZE)
-		return dwl_refuse(w, "Log has chunks of less than 16 KiB: format it with larger ones", -EINVAL);
+		return dwl_refuse(w, "Log has chunks of less than 16 KiB: format it with larger ones",
+				  -EINVAL);
 	w->params.slots = min(w->params.slots, w->wl.nr_chunks);
 	return 0;
 }

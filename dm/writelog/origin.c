@@ -180,7 +180,8 @@ static int dwl_write_piece(struct dwl *w, const struct dwl_piece *piece, struct 
 			*bio = dwl_bio_new(w, sector);
 		added = dwl_bio_add(w, *bio, data, (end - sector) << WL_SECTOR_SHIFT);
 		if (added < 0) {
-			DMERR_LIMIT("%pg: data of sector %llu of the origin cannot be read", w->cache->bdev, sector);
+			DMERR_LIMIT("%pg: data of sector %llu of the origin cannot be read", w->cache->bdev,
+				    sector);
 			dwl_count(w, DWL_MEDIUM_ERRORS, 1);
 			return added;
 		}
@@ -221,7 +222,8 @@ int dwl_origin_write_pieces(struct dwl *w)
 		if (kthread_should_stop())
 			err = -EINTR;
 		else if (piece->value & DWL_ZERO)
-			err = blkdev_issue_zeroout(w->origin->bdev, piece->sector, piece->sectors, GFP_NOIO, 0);
+			err = blkdev_issue_zeroout(w->origin->bdev, piece->sector, piece->sectors,
+						   GFP_NOIO, 0);
 		else
 			err = dwl_write_piece(w, piece, &bio);
 	}

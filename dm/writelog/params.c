@@ -107,7 +107,7 @@ int dwl_params_parse(struct dwl *w, unsigned int argc, char **argv)
 
 	dwl_defaults(w);
 	if (argc && (kstrtouint(argv[0], 10, &count) || count != argc - 1 || count % 2)) {
-		w->ti->error = "The devices are followed by the number of words of options, and these in pairs";
+		w->ti->error = "The devices are followed by the number of words of options, in pairs";
 		return -EINVAL;
 	}
 	for (i = 1; i + 1 < argc; i += 2) {
@@ -122,7 +122,7 @@ int dwl_params_parse(struct dwl *w, unsigned int argc, char **argv)
 	}
 	if (!is_power_of_2(w->params.block_size) ||
 	    w->params.block_size < bdev_logical_block_size(w->origin->bdev)) {
-		w->ti->error = "block_size must be a power of 2, and not less than the origin's logical block size";
+		w->ti->error = "block_size must be a power of 2, and the origin's block size or more";
 		return -EINVAL;
 	}
 	if (w->params.low_mark >= w->params.high_mark) {

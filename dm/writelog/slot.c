@@ -46,7 +46,7 @@ static void dwl_gen_close(struct dwl *w, struct dwl_gen *gen)
 	gen->state = DWL_GEN_CLOSED;
 	list_add_tail(&gen->list, &w->closed_gens);
 	WRITE_ONCE(w->nr_unsealed, w->nr_unsealed + 1);
-	smp_store_release(&w->current_gen, NULL);
+	WRITE_ONCE(w->current_gen, NULL);
 	wake_up(&w->kick);
 }
 
@@ -84,6 +84,7 @@ static int dwl_gen_next(struct dwl *w, struct dwl_gen *full)
 	atomic_set(&gen->seq, 0);
 	atomic_set(&gen->chunks, 0);
 	WRITE_ONCE(w->nr_free, w->nr_free - 1);
+	/* Who sees it sees what it is. Pairs with dwl_slot_ready(). */
 	smp_store_release(&w->current_gen, gen);
 	dwl_count(w, DWL_GENERATIONS, 1);
 	trace_dwl_gen_open(w, gen->id, 0);
@@ -115,6 +116,7 @@ int dwl_slot_ready(struct dwl *w, struct dwl_slot *slot, enum wl_op op, u32 want
 		   struct dwl_gen **gen, bool nowait)
 {
 	for (;;) {
+		/* Pairs with dwl_gen_next(). */
 		struct dwl_gen *current_gen = smp_load_acquire(&w->current_gen);
 		int err;
 

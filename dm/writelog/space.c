@@ -51,8 +51,8 @@ static void dwl_space_serve(struct dwl *w)
 				s->credit -= first->bytes;
 		}
 		list_del(&first->list);
-		/* With this, @first may be gone: it is on the waiter's stack. */
 		get_task_struct(task);
+		/* With this, @first may be gone: it is on the waiter's stack, see dwl_space_line_up(). */
 		smp_store_release(&first->served, true);
 		wake_up_process(task);
 		put_task_struct(task);
@@ -81,6 +81,7 @@ static int dwl_space_line_up(struct dwl *w, u64 bytes, bool nowait)
 	trace_dwl_wait(w, bytes);
 	for (;;) {
 		set_current_state(TASK_UNINTERRUPTIBLE);
+		/* Pairs with dwl_space_serve(): err is set. */
 		if (smp_load_acquire(&me.served))
 			break;
 		io_schedule();

@@ -108,8 +108,8 @@ static int dwl_write_back(struct dwl *w, struct dwl_gen *gen)
 		s64 seen = dwl_pieces_collect(w, gen, &chunk, &index);
 
 		if (seen < 0) {
-			DMERR_LIMIT("%pg: a header of generation %llu is damaged: it stays in the log", w->cache->bdev,
-				    gen->id);
+			DMERR_LIMIT("%pg: a header of generation %llu is damaged: it stays in the log",
+				    w->cache->bdev, gen->id);
 			dwl_count(w, DWL_MEDIUM_ERRORS, 1);
 			return seen;
 		}

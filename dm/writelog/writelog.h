@@ -85,7 +85,7 @@
 struct dwl_region {
 	struct hlist_bl_node node;
 	u64 number;
-	spinlock_t lock;
+	spinlock_t lock;		/* of what follows */
 	u32 pins;			/* writers that will store here */
 	u32 live;			/* blocks that are not 0 */
 	bool dead;			/* on its way out of its bucket */
@@ -106,7 +106,7 @@ struct dwl_gen {
 } ____cacheline_aligned_in_smp;
 
 struct dwl_slot {
-	struct mutex lock;
+	struct mutex lock;		/* held by the writer whose slot it is */
 	struct wl_slot place;
 } ____cacheline_aligned_in_smp;
 
@@ -160,7 +160,7 @@ enum dwl_mode { DWL_CACHING, DWL_CLEANING, DWL_CLEANER };
 
 /* Writers that wait for room, in order: space.c */
 struct dwl_space {
-	spinlock_t lock;
+	spinlock_t lock;		/* of what follows */
 	bool throttled;			/* read without the lock */
 	bool shut;			/* nobody passes; read without the lock */
 	s64 credit;			/* bytes that may be appended; while throttled */
@@ -191,7 +191,7 @@ struct dwl {
 
 	struct dwl_gen *gens;
 	struct dwl_gen *current_gen;	/* NULL: the next writer opens one */
-	struct mutex gen_lock;
+	struct mutex gen_lock;		/* of all about generations but what is atomic */
 	u64 last_id;
 	struct list_head free_gens;
 	struct list_head closed_gens;
