@@ -12,8 +12,7 @@
  * srcu's grace period.
  */
 #include <linux/hash.h>
-#include <linux/processor.h>	/* rculist_bl.h forgot it */
-#include <linux/rculist_bl.h>
+#include <linux/rculist.h>
 #include <linux/vmalloc.h>
 
 #include "writelog.h"
@@ -46,12 +45,18 @@ void dwl_index_module_exit(void)
 int dwl_index_init(struct dwl *w)
 {
 	u64 region_bytes = (u64)DWL_REGION_BLOCKS << (w->block_shift + WL_SECTOR_SHIFT);
-	u64 regions = div64_u64(w->gen_bytes * w->wl.nr_gens, region_bytes);
+	u64 log_bytes = w->gen_bytes * w->wl.nr_gens;
+	u32 i;
 
-	w->index.bits = clamp(ilog2(regions | 1) + 1, 8, 28);
+	w->index.bits = clamp(ilog2(div64_u64(log_bytes, region_bytes) | 1) + 1, 8, 28);
 	w->index.buckets = kvcalloc(1UL << w->index.bits, sizeof(*w->index.buckets), GFP_KERNEL);
-	w->max_regions = (w->gen_bytes * w->wl.nr_gens) / 2048;
-	return w->index.buckets ? 0 : -ENOMEM;
+	w->index.locks = kvcalloc(DWL_BUCKET_LOCKS, sizeof(*w->index.locks), GFP_KERNEL);
+	if (!w->index.buckets || !w->index.locks)
+		return -ENOMEM;
+	for (i = 0; i < DWL_BUCKET_LOCKS; i++)
+		spin_lock_init(&w->index.locks[i]);
+	w->max_regions = log_bytes / 2048;
+	return 0;
 }
 
 static void dwl_region_free(struct rcu_head *rcu)
@@ -64,42 +69,46 @@ void dwl_index_destroy(struct dwl *w)
 {
 	u64 i;
 
-	if (!w->index.buckets)
-		return;
-	for (i = 0; i < 1UL << w->index.bits; i++) {
-		struct hlist_bl_node *pos, *next;
+	for (i = 0; w->index.buckets && i < 1UL << w->index.bits; i++) {
 		struct dwl_region *region;
+		struct hlist_node *next;
 
-		hlist_bl_for_each_entry_safe(region, pos, next, &w->index.buckets[i], node)
+		hlist_for_each_entry_safe(region, next, &w->index.buckets[i], node)
 			mempool_free(region, dwl_region_pool);
 	}
 	kvfree(w->index.buckets);
+	kvfree(w->index.locks);
 	w->index.buckets = NULL;
+	w->index.locks = NULL;
 	srcu_barrier(&w->srcu);		/* of regions taken out before */
 }
 
-static struct hlist_bl_head *dwl_bucket(const struct dwl *w, u64 number)
+static struct hlist_head *dwl_bucket(const struct dwl *w, u64 number)
 {
 	return &w->index.buckets[hash_64(number, w->index.bits)];
+}
+
+static spinlock_t *dwl_bucket_lock(const struct dwl *w, u64 number)
+{
+	return &w->index.locks[hash_64(number, w->index.bits) % DWL_BUCKET_LOCKS];
 }
 
 /* Caller is inside srcu. */
 struct dwl_region *dwl_index_find(const struct dwl *w, u64 number)
 {
-	struct hlist_bl_node *pos;
 	struct dwl_region *region;
 
-	hlist_bl_for_each_entry_rcu(region, pos, dwl_bucket(w, number), node)
+	hlist_for_each_entry_srcu(region, dwl_bucket(w, number), node, srcu_read_lock_held(&w->srcu))
 		if (region->number == number)
 			return region;
 	return NULL;
 }
 
+/* -EAGAIN: somebody else just has; NULL: no memory. */
 static struct dwl_region *dwl_region_add(struct dwl *w, u64 number, bool nowait)
 {
-	struct hlist_bl_head *bucket = dwl_bucket(w, number);
-	struct dwl_region *region, *other = NULL;
-	struct hlist_bl_node *pos;
+	struct hlist_head *bucket = dwl_bucket(w, number);
+	struct dwl_region *region, *other;
 
 	region = mempool_alloc(dwl_region_pool, nowait ? GFP_NOWAIT : GFP_NOIO);
 	if (!region)
@@ -108,14 +117,14 @@ static struct dwl_region *dwl_region_add(struct dwl *w, u64 number, bool nowait)
 	spin_lock_init(&region->lock);
 	region->number = number;
 	region->pins = 1;
-	hlist_bl_lock(bucket);
-	hlist_bl_for_each_entry(other, pos, bucket, node)
+	spin_lock(dwl_bucket_lock(w, number));
+	hlist_for_each_entry(other, bucket, node)
 		if (other->number == number)
 			break;
-	if (!pos)
-		hlist_bl_add_head_rcu(&region->node, bucket);
-	hlist_bl_unlock(bucket);
-	if (pos) {
+	if (!other)
+		hlist_add_head_rcu(&region->node, bucket);
+	spin_unlock(dwl_bucket_lock(w, number));
+	if (other) {
 		mempool_free(region, dwl_region_pool);
 		return ERR_PTR(-EAGAIN);
 	}
@@ -129,8 +138,8 @@ static struct dwl_region *dwl_region_add(struct dwl *w, u64 number, bool nowait)
  * while the lock is held, given back when it no longer is.
  */
 static void dwl_region_unlock(struct dwl *w, struct dwl_region *region)
+	__releases(&region->lock)
 {
-	struct hlist_bl_head *bucket;
 	bool goes = !region->live && !region->pins && !region->dead;
 
 	if (likely(!goes)) {
@@ -138,10 +147,9 @@ static void dwl_region_unlock(struct dwl *w, struct dwl_region *region)
 		return;
 	}
 	region->dead = true;
-	bucket = dwl_bucket(w, region->number);
-	hlist_bl_lock(bucket);
-	hlist_bl_del_rcu(&region->node);
-	hlist_bl_unlock(bucket);
+	spin_lock(dwl_bucket_lock(w, region->number));
+	hlist_del_rcu(&region->node);
+	spin_unlock(dwl_bucket_lock(w, region->number));
 	spin_unlock(&region->lock);
 	atomic_long_dec(&w->nr_regions);
 	call_srcu(&w->srcu, &region->rcu, dwl_region_free);

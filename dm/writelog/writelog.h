@@ -41,7 +41,7 @@
  * Lock order, outermost first:
  *	slot->lock			(mutex) one writer
  *	w->gen_lock			(mutex) generations: open, seal, free, the lists
- *	region->lock, then its bucket's bit
+ *	region->lock, then its bucket's lock
  *	w->space.lock
  * srcu is entered outside of region->lock and never held while waiting.
  */
@@ -51,7 +51,6 @@
 #include <linux/bio.h>
 #include <linux/blkdev.h>
 #include <linux/device-mapper.h>
-#include <linux/list_bl.h>
 #include <linux/mempool.h>
 #include <linux/mutex.h>
 #include <linux/percpu.h>
@@ -83,7 +82,7 @@
 #define DWL_ZERO		(1ULL << 63)
 
 struct dwl_region {
-	struct hlist_bl_node node;
+	struct hlist_node node;
 	u64 number;
 	spinlock_t lock;		/* of what follows */
 	u32 pins;			/* writers that will store here */
@@ -167,8 +166,11 @@ struct dwl_space {
 	struct list_head waiters;
 };
 
+#define DWL_BUCKET_LOCKS	256
+
 struct dwl_hash {
-	struct hlist_bl_head *buckets;
+	struct hlist_head *buckets;
+	spinlock_t *locks;		/* each of many buckets: what hangs there */
 	u32 bits;
 };
 
