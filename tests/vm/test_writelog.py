@@ -125,7 +125,7 @@ def test_verificator_notices(log):
     """The checker can fail."""
     log.sectors = 2048
     log.create()
-    verificator(f"run {DEVICE} {MIB} 5 200 2 0 512 65536 {STATE}")
+    verificator(f"run {DEVICE} {MIB} 5 1000 2 0 512 65536 {STATE}")
     log.write(MIB // 2, bytes(512))
     log.write(4096, noise(512))
     assert verificator(f"check {DEVICE} {STATE}", check=False).count("sector") >= 2
@@ -360,7 +360,8 @@ def test_other_block_sizes(log):
     assert log.read(0, MIB) == noise(MIB)
     log.remove()
     log.create(block_size=512, high_mark=99, low_mark=98)
-    log.write(512, noise(512, 2))
+    Path("/tmp/sector").write_bytes(noise(512, 2))
+    run(f"dd if=/tmp/sector of={DEVICE} bs=512 seek=1 oflag=direct conv=notrunc")
     log.remove()
     assert "blocks smaller than block_size" in fails(f"dmsetup create {NAME} --table '{log.table(block_size=4096)}'")
     run(f"dmsetup remove {NAME}", check=False)
