@@ -33,7 +33,9 @@ class Experiment:
     def plan(self, full: bool = False, systems: tuple[str, ...] | None = None, rounds: int | None = None) -> dict:
         """What the guest is told."""
         if full:
-            systems = systems or (self.systems if self.systems[0] in BARE else tuple(name for name in SYSTEMS if name not in BARE))
+            # Workloads on a device are none for a folder, and the other way round.
+            folders = tuple(name for name in SYSTEMS if name not in BARE)
+            systems = systems or (self.systems if self.systems[0] in BARE else folders)
             rounds = rounds or self.full_rounds
         return {"workloads": list(self.workloads), "systems": list(systems or self.systems),
                 "rounds": rounds or self.rounds, "least_rounds": rounds or self.least_rounds,
