@@ -149,6 +149,8 @@ class Boot:
                 outcome.free_pages.append(int(line.split()[1]))
             elif line.startswith("failed: "):
                 outcome.failures.append(line)
+                # What cannot even be mounted or read was promised, too.
+                outcome.violations += self.check is not None and not outcome.checked
             if outcome.failures:
                 return
 
