@@ -120,7 +120,7 @@ def test_status_of_a_mount(forebay, mounted):
     shown, = forebay("status", "--json").json
     assert (shown["device"], shown["mountpoints"], shown["lower"]) == (str(PMEM), [str(mounted)], str(LOWER))
     assert shown["pages_out_of_sync"] == 5 and shown["syncs_absorbed"] >= 5
-    for name in (PMEM, mounted, mounted / "old"):
+    for name in (PMEM, mounted):
         again, = forebay("status", "--json", name).json
         assert again["cache_uuid"] == shown["cache_uuid"] and again["mounted"]
     sh("mount", "--bind", mounted, "/mnt")
