@@ -94,7 +94,7 @@ def insert(client, server):
     """One psql, a statement at a time; its answer comes after the commit."""
     number = int(server.sql(f"SELECT coalesce(max(n), 0) FROM acks WHERE client = '{client}'"))
     psql = subprocess.Popen(as_user("postgres", ["psql", "-h", postgresql.SOCKETS, "-qXAt", "postgres"]), text=True, bufsize=1,
-                            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+                            cwd="/", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     while True:
         number += 1
         psql.stdin.write(f"INSERT INTO acks VALUES ('{client}', {number}, repeat('x', {number * 37 % 900})) RETURNING n;\n")
