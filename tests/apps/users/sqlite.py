@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""SQLite in every journal mode, synchronous=FULL: the same statements leave the same rows as in memory; two processes
+"""SQLite in every journal mode, synchronous=EXTRA: the same statements leave the same rows as in memory; two processes
 at once; a process that is killed loses nothing it committed."""
 
 import hashlib
