@@ -198,18 +198,8 @@ static enum exit_status cannot_open(const struct device *dev, enum ps_error err,
 	bool ours = err == PS_E_CORRUPT || err == PS_E_GEOMETRY;
 	char text[200];
 
-	if (ours && json) {
-		json_object *report = json_object_new_object(), *list = json_object_new_array();
-		json_object *one = json_object_new_object();
-
-		json_object_object_add(one, "record", json_object_new_string("superblock"));
-		json_object_object_add(one, "problem", json_object_new_string(ps_strerror(err)));
-		json_object_array_add(list, one);
-		json_object_object_add(report, "device", json_object_new_string(dev->path));
-		json_object_object_add(report, "clean", json_object_new_boolean(false));
-		json_object_object_add(report, "findings", list);
-		print_json(report);
-	}
+	if (ours && json)
+		print_superblock_finding(dev->path, "record", ps_strerror(err));
 	problem("%s: %s", dev->path, ps_strerror(err));
 	if (err == PS_E_FOREIGN && signature_find(dev->fd, text, sizeof(text)) > 0)
 		advice("It holds %s.", text);

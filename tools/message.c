@@ -129,6 +129,17 @@ const char *size_text(char text[SIZE_TEXT], uint64_t bytes)
 }
 
 /**
+ * json_add_number - add a number to a JSON object
+ * @json: the object
+ * @key: its name there
+ * @number: value
+ */
+void json_add_number(json_object *json, const char *key, uint64_t number)
+{
+	json_object_object_add(json, key, json_object_new_uint64(number));
+}
+
+/**
  * print_json - print a JSON value to standard output, and release it
  * @json: value
  */
@@ -138,4 +149,24 @@ void print_json(json_object *json)
 					    JSON_C_TO_STRING_SPACED |
 					    JSON_C_TO_STRING_NOSLASHESCAPE));
 	json_object_put(json);
+}
+
+/**
+ * print_superblock_finding - print what a check says in JSON of a device that can't be opened
+ * @path: device
+ * @key: of the place of a finding
+ * @text: what is wrong
+ */
+void print_superblock_finding(const char *path, const char *key, const char *text)
+{
+	json_object *report = json_object_new_object(), *list = json_object_new_array();
+	json_object *one = json_object_new_object();
+
+	json_object_object_add(one, key, json_object_new_string("superblock"));
+	json_object_object_add(one, "problem", json_object_new_string(text));
+	json_object_array_add(list, one);
+	json_object_object_add(report, "device", json_object_new_string(path));
+	json_object_object_add(report, "clean", json_object_new_boolean(false));
+	json_object_object_add(report, "findings", list);
+	print_json(report);
 }

@@ -30,6 +30,8 @@ const char *lower_advice(int err);
 const char *style(FILE *to, const char *sgr);
 const char *plain(FILE *to);
 const char *size_text(char text[SIZE_TEXT], uint64_t bytes);
+void json_add_number(json_object *json, const char *key, uint64_t number);
 void print_json(json_object *json);
+void print_superblock_finding(const char *path, const char *key, const char *text);
 
 #endif

@@ -179,11 +179,6 @@ void store_count(const struct ps *ps, struct store_counts *counts)
 	}
 }
 
-static void add_number(json_object *json, const char *key, u64 number)
-{
-	json_object_object_add(json, key, json_object_new_uint64(number));
-}
-
 /**
  * store_describe - say what a store is and holds, in the words of docs/sysfs.md
  * @ps: store
@@ -200,13 +195,13 @@ void store_describe(const struct ps *ps, const struct store_counts *counts, json
 	if (ps_is_bound(ps))
 		lower = json_object_new_string(uuid_text(text, ps->super.lower_uuid));
 	json_object_object_add(json, "lower_uuid", lower);
-	add_number(json, "pages_total", ps->nr_pages);
-	add_number(json, "pages_free", counts->pages_free);
-	add_number(json, "pages_clean", counts->pages_clean);
-	add_number(json, "pages_out_of_sync", counts->pages_out_of_sync);
-	add_number(json, "files_total", ps->nr_files);
-	add_number(json, "files_used", counts->files_used);
-	add_number(json, "records_damaged", counts->records_damaged);
+	json_add_number(json, "pages_total", ps->nr_pages);
+	json_add_number(json, "pages_free", counts->pages_free);
+	json_add_number(json, "pages_clean", counts->pages_clean);
+	json_add_number(json, "pages_out_of_sync", counts->pages_out_of_sync);
+	json_add_number(json, "files_total", ps->nr_files);
+	json_add_number(json, "files_used", counts->files_used);
+	json_add_number(json, "records_damaged", counts->records_damaged);
 }
 
 /**

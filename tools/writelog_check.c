@@ -214,18 +214,8 @@ static enum exit_status cannot_open(const struct device *dev, enum wl_error err,
 {
 	bool ours = err == WL_E_CORRUPT || err == WL_E_GEOMETRY;
 
-	if (ours && json) {
-		json_object *report = json_object_new_object(), *list = json_object_new_array();
-		json_object *one = json_object_new_object();
-
-		json_object_object_add(one, "what", json_object_new_string("superblock"));
-		json_object_object_add(one, "problem", json_object_new_string(wl_strerror(err)));
-		json_object_array_add(list, one);
-		json_object_object_add(report, "device", json_object_new_string(dev->path));
-		json_object_object_add(report, "clean", json_object_new_boolean(false));
-		json_object_object_add(report, "findings", list);
-		print_json(report);
-	}
+	if (ours && json)
+		print_superblock_finding(dev->path, "what", wl_strerror(err));
 	problem("%s: %s", dev->path, wl_strerror(err));
 	if (err == WL_E_PAGESTORE)
 		advice("`forebay check %s` checks that.", dev->path);

@@ -102,11 +102,6 @@ const char *log_origin(char text[2 * WL_ORIGIN_ID_SIZE + 1], const u8 id[WL_ORIG
 	return text;
 }
 
-static void add(json_object *json, const char *key, u64 number)
-{
-	json_object_object_add(json, key, json_object_new_uint64(number));
-}
-
 /**
  * log_describe - say what a log is and holds
  * @wl: log
@@ -118,24 +113,24 @@ void log_describe(const struct wl *wl, const struct log_counts *counts, json_obj
 	char text[2 * WL_ORIGIN_ID_SIZE + 1], uuid[37];
 
 	json_object_object_add(json, "uuid", json_object_new_string(uuid_text(uuid, wl->super.uuid)));
-	add(json, "bytes_total", (u64)wl->nr_gens * wl->nr_chunks * wl->chunk_size);
-	add(json, "generations_total", wl->nr_gens);
-	add(json, "chunks_per_generation", wl->nr_chunks);
-	add(json, "chunk_size", wl->chunk_size);
-	add(json, "align", wl->align);
+	json_add_number(json, "bytes_total", (u64)wl->nr_gens * wl->nr_chunks * wl->chunk_size);
+	json_add_number(json, "generations_total", wl->nr_gens);
+	json_add_number(json, "chunks_per_generation", wl->nr_chunks);
+	json_add_number(json, "chunk_size", wl->chunk_size);
+	json_add_number(json, "align", wl->align);
 	json_object_object_add(json, "data_checksums", json_object_new_boolean(wl->data_crc));
 	json_object_object_add(json, "bound", json_object_new_boolean(wl_is_bound(wl)));
-	add(json, "origin_sectors", le64_to_cpu(wl->super.origin_sectors));
+	json_add_number(json, "origin_sectors", le64_to_cpu(wl->super.origin_sectors));
 	json_object_object_add(json, "origin_id",
 			       json_object_new_string(log_origin(text, wl->super.origin_id)));
 	if (!counts)
 		return;
-	add(json, "generations_free", counts->generations_free);
-	add(json, "generations_open", counts->generations_open);
-	add(json, "generations_sealed", counts->generations_sealed);
-	add(json, "entries", counts->entries);
-	add(json, "writes", counts->writes);
-	add(json, "discards", counts->discards);
-	add(json, "bytes_used", counts->bytes);
-	add(json, "damaged", counts->damaged);
+	json_add_number(json, "generations_free", counts->generations_free);
+	json_add_number(json, "generations_open", counts->generations_open);
+	json_add_number(json, "generations_sealed", counts->generations_sealed);
+	json_add_number(json, "entries", counts->entries);
+	json_add_number(json, "writes", counts->writes);
+	json_add_number(json, "discards", counts->discards);
+	json_add_number(json, "bytes_used", counts->bytes);
+	json_add_number(json, "damaged", counts->damaged);
 }

@@ -29,11 +29,6 @@ static void add_text(json_object *json, const char *key, const char *text)
 	json_object_object_add(json, key, json_object_new_string(text));
 }
 
-static void add_number(json_object *json, const char *key, u64 number)
-{
-	json_object_object_add(json, key, json_object_new_uint64(number));
-}
-
 static const char *text(json_object *json, const char *key)
 {
 	return json_object_get_string(json_object_object_get(json, key));
@@ -94,15 +89,15 @@ static bool gather_target(void *arg, const char *name)
 	json_object_object_add(json, "in_use", json_object_new_boolean(true));
 	add_device(json, "device", target.log);
 	add_device(json, "origin", target.origin);
-	add_number(json, "origin_sectors", target.sectors);
+	json_add_number(json, "origin_sectors", target.sectors);
 	json_object_object_add(json, "suspended", json_object_new_boolean(target.suspended));
-	add_number(json, "open_count", target.open_count);
+	json_add_number(json, "open_count", target.open_count);
 	add_text(json, "health", target.health);
 	add_text(json, "mode", target.mode);
-	add_number(json, "generations_used", target.generations_used);
-	add_number(json, "generations_total", target.generations_total);
-	add_number(json, "bytes_used", target.bytes_used);
-	add_number(json, "bytes_total", target.bytes_total);
+	json_add_number(json, "generations_used", target.generations_used);
+	json_add_number(json, "generations_total", target.generations_total);
+	json_add_number(json, "bytes_used", target.bytes_used);
+	json_add_number(json, "bytes_total", target.bytes_total);
 	json_object_object_add(json, "values", values_of(target.values));
 	json_object_array_add(arg, json);
 	return true;
