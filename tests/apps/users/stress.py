@@ -54,7 +54,9 @@ def run(place):
 
 
 def fails_sometimes(folder, name):
-    for _ in range(3):
+    """io-uring, for one, may find its own file unlinked (STATX, ENOENT): on ext4 alone in 6 of 6 runs in a quiet guest, and
+    in fewer in a busy one."""
+    for _ in range(10):
         try:
             stress(folder, name)
         except Failure as failure:
