@@ -23,6 +23,7 @@
 #ifdef __KERNEL__
 
 #include <linux/build_bug.h>
+#include <linux/cache.h>
 #include <linux/compiler.h>
 #include <linux/crc32c.h>
 #include <linux/errno.h>
@@ -34,14 +35,18 @@
 #include <asm/barrier.h>
 #include <asm/byteorder.h>
 
+#include "pm_trace.h"
+
 static inline void pm_store64(__le64 *to, __le64 value)
 {
 	WRITE_ONCE(*to, value);
+	trace_forebay_pm_store(to);
 }
 
 static inline void pm_copy(void *to, const void *from, size_t len)
 {
 	memcpy_flushcache(to, from, len);
+	trace_forebay_pm_write(to, len);
 }
 
 static inline void pm_zero(void *to, size_t len)
@@ -49,18 +54,22 @@ static inline void pm_zero(void *to, size_t len)
 	const void *zeros = page_address(ZERO_PAGE(0));
 
 	for (; len > PAGE_SIZE; to += PAGE_SIZE, len -= PAGE_SIZE)
-		memcpy_flushcache(to, zeros, PAGE_SIZE);
-	memcpy_flushcache(to, zeros, len);
+		pm_copy(to, zeros, PAGE_SIZE);
+	pm_copy(to, zeros, len);
 }
 
 static inline void pm_flush(void *addr, size_t len)
 {
+	void *line = PTR_ALIGN_DOWN(addr, L1_CACHE_BYTES);
+
 	arch_wb_cache_pmem(addr, len);
+	trace_forebay_pm_write(line, L1_CACHE_ALIGN(addr + len - line));
 }
 
 static inline void pm_fence(void)
 {
 	pmem_wmb();
+	trace_forebay_pm_fence(current);
 }
 
 #else /* a program */

@@ -13,6 +13,7 @@
 #include <linux/vmalloc.h>
 
 #include "cache.h"
+#include "super.h"
 #include "writeback.h"
 
 static int fb_cache_claim(struct fb_sb *fsb, struct fs_context *fc, const char *path)
@@ -37,8 +38,33 @@ static int fb_cache_claim(struct fb_sb *fsb, struct fs_context *fc, const char *
 }
 
 /*
- * Maps the whole device. Pages are handed to user mappings by number, so they
- * must have struct pages, and lie side by side.
+ * May what lies behind @pfn be a cache? It must have struct pages, a device's own. The pages of an
+ * emulated device (forebay-emu) are ordinary memory: whoever mounts has to know that it is lost with the power.
+ */
+static int fb_cache_check_pages(struct fb_sb *fsb, struct fs_context *fc, const char *path, pfn_t pfn)
+{
+	const struct fb_options *opt = fc->fs_private;
+
+	if (pfn_t_devmap(pfn))
+		return 0;
+	if (!pfn_t_valid(pfn)) {
+		errorf(fc, "forebay: %s has no struct pages: convert it with ndctl create-namespace -f -e NAMESPACE -m fsdax --map=mem",
+		       path);
+		return -EOPNOTSUPP;
+	}
+	if (!opt->allow_volatile_cache) {
+		errorf(fc, "forebay: %s is ordinary memory, an emulated device: what is synced would be lost with the power; to try Forebay out all the same, mount with -o allow_volatile_cache",
+		       path);
+		return -EPERM;
+	}
+	pr_warn("%s: the cache is ordinary memory: what is synced goes with the power\n", fsb->cache_name);
+	fsb->is_volatile = true;
+	return 0;
+}
+
+/*
+ * Maps the whole device in one piece, as the kernel sees it; the pages of an emulated device need not lie side
+ * by side otherwise.
  */
 static int fb_cache_map(struct fb_sb *fsb, struct fs_context *fc, const char *path, void **base,
 			u64 *size)
@@ -75,13 +101,8 @@ static int fb_cache_map(struct fb_sb *fsb, struct fs_context *fc, const char *pa
 		       path, pages);
 		return pages < 0 ? pages : -EOPNOTSUPP;
 	}
-	if (!pfn_t_devmap(pfn)) {
-		errorf(fc, "forebay: %s has no struct pages: convert it with ndctl create-namespace -f -e NAMESPACE -m fsdax --map=mem",
-		       path);
-		return -EOPNOTSUPP;
-	}
 	fsb->first_pfn = pfn_t_to_pfn(pfn);
-	return 0;
+	return fb_cache_check_pages(fsb, fc, path, pfn);
 }
 
 static int fb_cache_open_store(struct fb_sb *fsb, struct fs_context *fc, const char *path, void *base,

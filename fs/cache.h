@@ -5,6 +5,7 @@
 
 #include <linux/fs_context.h>
 #include <linux/mm.h>
+#include <linux/vmalloc.h>
 
 #include "forebay.h"
 
@@ -30,7 +31,9 @@ static inline void *fb_page_address(const struct fb_sb *fsb, const struct fb_pag
 
 static inline unsigned long fb_page_pfn(const struct fb_sb *fsb, const struct fb_page *page)
 {
-	return fsb->first_pfn + ((u8 *)fb_page_address(fsb, page) - fsb->ps.base) / PAGE_SIZE;
+	u8 *address = fb_page_address(fsb, page);
+
+	return fsb->is_volatile ? vmalloc_to_pfn(address) : fsb->first_pfn + PHYS_PFN(address - fsb->ps.base);
 }
 
 /* Held by hardware, or by whoever took it with get_user_pages()? */

@@ -231,6 +231,7 @@ static ssize_t fb_read_dax(struct fb_inode *fi, struct kiocb *iocb, struct iov_i
 	size_t offset = offset_in_page(iocb->ki_pos), len, copied = 0;
 	loff_t left = i_size_read(&fi->vfs_inode) - iocb->ki_pos;
 	struct fb_page *page;
+	const void *from;
 	int err;
 
 	if (left <= 0)
@@ -241,9 +242,11 @@ static ssize_t fb_read_dax(struct fb_inode *fi, struct kiocb *iocb, struct iov_i
 		return err;
 	page = fb_page_find(fi, iocb->ki_pos >> PAGE_SHIFT);
 	if (page) {
+		from = fb_page_address(fsb, page) + offset;
 		pagefault_disable();
-		copied = _copy_mc_to_iter(fb_page_address(fsb, page) + offset, len, to);
+		copied = _copy_mc_to_iter(from, len, to);
 		pagefault_enable();
+		trace_forebay_pm_read(from, copied);
 		page->referenced = true;
 	}
 	up_read(&fi->io_sem);
@@ -372,6 +375,7 @@ static ssize_t fb_write_dax(struct fb_inode *fi, struct fb_page *page, struct ki
 
 	fb_page_touch(fi, page);
 	copied = _copy_from_iter_flushcache(to, len, from);
+	trace_forebay_pm_write(to, copied);
 	ps_fence(&fsb->ps);
 	if (copied <= 0)
 		return -EFAULT;

@@ -166,6 +166,7 @@ struct fb_sb {
 	char cache_name[DISK_NAME_LEN];
 	struct dax_device *dax;
 	u64 first_pfn;
+	bool is_volatile;		/* the cache is ordinary memory */
 	struct ps ps;
 	struct fb_page *pages;
 

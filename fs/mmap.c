@@ -87,9 +87,13 @@ kuid_t fb_vma_user(const struct vm_area_struct *vma)
 	return KUIDT_INIT((uintptr_t)vma->vm_private_data);
 }
 
+/*
+ * An emulated device's pages are mapped by number alone: they are no device's, and the kernel would take them for the
+ * lower file's. So nobody can take hold of one through a mapping (get_user_pages()).
+ */
 static pfn_t fb_page_pfn_t(const struct fb_sb *fsb, const struct fb_page *page)
 {
-	return __pfn_to_pfn_t(fb_page_pfn(fsb, page), PFN_DEV | PFN_MAP);
+	return __pfn_to_pfn_t(fb_page_pfn(fsb, page), fsb->is_volatile ? PFN_SPECIAL : PFN_DEV | PFN_MAP);
 }
 
 /* Maps a DAX page, not writable: the first store comes back as pfn_mkwrite. */
@@ -482,6 +486,8 @@ int fb_mmap(struct file *file, struct vm_area_struct *vma)
 	ops = fb_wrap_vm_ops(FB_SB(file_inode(file)->i_sb), vma->vm_ops);
 	if (IS_ERR(ops))
 		return PTR_ERR(ops);
+	if (FB_SB(file_inode(file)->i_sb)->is_volatile)
+		vm_flags_set(vma, VM_MIXEDMAP);
 	vma->vm_ops = ops;
 	vma->vm_private_data = (void *)(uintptr_t)__kuid_val(current_uid());
 	if (sync) {

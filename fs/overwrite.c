@@ -71,6 +71,7 @@ static size_t fb_take_page(struct fb_inode *fi, struct kiocb *iocb, struct iov_i
 {
 	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
 	size_t len = min(iov_iter_count(from), PAGE_SIZE), copied;
+	void *to;
 
 	in->index = iocb->ki_pos >> PAGE_SHIFT;
 	in->clean = false;
@@ -81,9 +82,11 @@ static size_t fb_take_page(struct fb_inode *fi, struct kiocb *iocb, struct iov_i
 		fb_page_put_free(fsb, in->page);
 		return 0;
 	}
+	to = fb_page_address(fsb, in->page);
 	pagefault_disable();
-	copied = _copy_from_iter_flushcache(fb_page_address(fsb, in->page), len, from);
+	copied = _copy_from_iter_flushcache(to, len, from);
 	pagefault_enable();
+	trace_forebay_pm_write(to, copied);
 	if (copied == len) {
 		ps_page_zero(&fsb->ps, fb_page_number(fsb, in->page), len, PAGE_SIZE - len);
 		return len;

@@ -6,7 +6,7 @@
 
 #include "super.h"
 
-enum { FB_OPT_CACHE, FB_OPT_MODE, FB_OPT_PIN_LIMIT, FB_OPT_PIN_LIMIT_USER };
+enum { FB_OPT_CACHE, FB_OPT_MODE, FB_OPT_PIN_LIMIT, FB_OPT_PIN_LIMIT_USER, FB_OPT_ALLOW_VOLATILE_CACHE };
 
 static const struct constant_table fb_modes[] = {
 	{ "auto", FB_MODE_AUTO },
@@ -19,6 +19,7 @@ const struct fs_parameter_spec fb_parameters[] = {
 	fsparam_enum("mode", FB_OPT_MODE, fb_modes),
 	fsparam_string("pin_limit", FB_OPT_PIN_LIMIT),
 	fsparam_string("pin_limit_user", FB_OPT_PIN_LIMIT_USER),
+	fsparam_flag("allow_volatile_cache", FB_OPT_ALLOW_VOLATILE_CACHE),
 	{}
 };
 
@@ -61,6 +62,9 @@ static int fb_parse_param(struct fs_context *fc, struct fs_parameter *param)
 		return fb_parse_size(fc, param, &opt->pin_limit);
 	case FB_OPT_PIN_LIMIT_USER:
 		return fb_parse_size(fc, param, &opt->pin_limit_user);
+	case FB_OPT_ALLOW_VOLATILE_CACHE:
+		opt->allow_volatile_cache = true;
+		return 0;
 	default:
 		return token;
 	}

@@ -67,6 +67,8 @@ static int fb_show_options(struct seq_file *m, struct dentry *root)
 	seq_show_option(m, "cache", fsb->cache_path);
 	seq_printf(m, ",mode=%s,pin_limit=%luk,pin_limit_user=%luk", fb_mode_name(fsb->mode),
 		   fsb->pins.most << (PAGE_SHIFT - 10), fsb->pins.most_of_user << (PAGE_SHIFT - 10));
+	if (fsb->is_volatile)
+		seq_puts(m, ",allow_volatile_cache");
 	return 0;
 }
 

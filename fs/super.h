@@ -14,6 +14,7 @@
 struct fb_options {
 	char *cache;
 	enum fb_mode mode;
+	bool allow_volatile_cache;
 	u64 pin_limit, pin_limit_user;	/* bytes; FB_NO_LIMIT: not given */
 };
 

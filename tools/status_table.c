@@ -231,6 +231,14 @@ static void say_full(json_object *cache)
 	       full, PLURAL(full));
 }
 
+static void say_volatile(json_object *cache)
+{
+	if (!number(cache, "volatile"))
+		return;
+	mark(RED);
+	puts("The cache is ordinary memory: what is synced goes with the power. For trying things out only.");
+}
+
 static void say_unmounted(json_object *cache)
 {
 	uint64_t damaged = number(cache, "records_damaged"), pages = number(cache, "pages_out_of_sync");
@@ -258,6 +266,7 @@ void print_cache(struct json_object *cache)
 	print_pages(cache);
 	if (is_mounted(cache))
 		print_work(cache);
+	say_volatile(cache);
 	say_unplaced(cache);
 	say_writeback(cache);
 	say_full(cache);

@@ -46,6 +46,7 @@ static int dwl_copy_block(struct dwl *w, struct bio *bio, u64 value)
 
 		if (from) {
 			lost = copy_mc_to_kernel(to, from, len);
+			trace_forebay_pm_read(from, len);
 			from += len;
 		} else {
 			memset(to, 0, len);

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * One emulated device: ordinary memory behind a block device, which DAX users may use directly.
+ *
+ * A tracked device has a volatile write cache as a disk has one: what is written through the block device
+ * is durable after a flush, or with FUA. On others writing is all there is to it.
+ */
+#include <linux/dax.h>
+#include <linux/highmem.h>
+#include <linux/module.h>
+#include <linux/pfn_t.h>
+#include <linux/slab.h>
+#include <linux/vmalloc.h>
+
+#include "emu.h"
+
+static void emu_write(struct emu_device *emu, struct bio_vec *bv, u64 offset)
+{
+	void *from = bvec_kmap_local(bv);
+
+	memcpy_flushcache(emu->memory + offset, from, bv->bv_len);
+	kunmap_local(from);
+	emu_delay_write(emu, bv->bv_len);
+	if (emu_tracked(emu))
+		emu_shadow_sent(emu, offset, bv->bv_len, emu);
+}
+
+static void emu_read(struct emu_device *emu, struct bio_vec *bv, u64 offset)
+{
+	memcpy_to_bvec(bv, emu->memory + offset);
+	emu_delay_read(emu, bv->bv_len);
+}
+
+/* The block device's write cache is one for all: whoever flushes makes durable what anybody has written. */
+static void emu_flush(struct emu_device *emu)
+{
+	wmb();		/* memcpy_flushcache() stores past the caches, in no order */
+	if (emu_tracked(emu))
+		emu_shadow_fence(emu, emu);
+}
+
+static void emu_submit_bio(struct bio *bio)
+{
+	struct emu_device *emu = bio->bi_bdev->bd_disk->private_data;
+	unsigned long began = bio_start_io_acct(bio);
+	struct bvec_iter iter;
+	struct bio_vec bv;
+
+	if (bio->bi_opf & REQ_PREFLUSH)
+		emu_flush(emu);
+	bio_for_each_segment(bv, bio, iter) {
+		if (op_is_write(bio_op(bio)))
+			emu_write(emu, &bv, iter.bi_sector << SECTOR_SHIFT);
+		else
+			emu_read(emu, &bv, iter.bi_sector << SECTOR_SHIFT);
+	}
+	if (bio->bi_opf & REQ_FUA)
+		emu_flush(emu);
+	bio_end_io_acct(bio, began);
+	bio_endio(bio);
+}
+
+static int emu_open(struct gendisk *disk, blk_mode_t mode)
+{
+	struct emu_device *emu = disk->private_data;
+
+	return emu->closed ? -ENXIO : 0;
+}
+
+static const struct block_device_operations emu_fops = {
+	.owner		= THIS_MODULE,
+	.open		= emu_open,
+	.submit_bio	= emu_submit_bio,
+};
+
+/* Without PFN_DEV: these are no device's pages. They lie side by side for the kernel only. */
+static long emu_direct_access(struct dax_device *dax, pgoff_t page, long pages, enum dax_access_mode mode,
+			      void **address, pfn_t *pfn)
+{
+	struct emu_device *emu = dax_get_private(dax);
+	u8 *at = emu->memory + PFN_PHYS(page);
+
+	if (address)
+		*address = at;
+	if (pfn)
+		*pfn = pfn_to_pfn_t(vmalloc_to_pfn(at));
+	return min_t(long, pages, PHYS_PFN(emu->size) - page);
+}
+
+static int emu_zero_page_range(struct dax_device *dax, pgoff_t page, size_t pages)
+{
+	struct emu_device *emu = dax_get_private(dax);
+
+	memset(emu->memory + PFN_PHYS(page), 0, PFN_PHYS(pages));
+	return 0;
+}
+
+static const struct dax_operations emu_dax_operations = {
+	.direct_access		= emu_direct_access,
+	.zero_page_range	= emu_zero_page_range,
+};
+
+/* So much memory that nobody is killed for it. */
+static int emu_allocate(struct emu_device *emu, int node)
+{
+	u64 copies = emu_tracked(emu) ? 2 : 1;
+
+	if (emu->size * copies >> PAGE_SHIFT > max(si_mem_available(), 0L))
+		return -ENOMEM;
+	emu->memory = vzalloc_node(emu->size, node);
+	if (!emu->memory)
+		return -ENOMEM;
+	return emu_tracked(emu) ? emu_shadow_init(emu) : 0;
+}
+
+static int emu_add_dax(struct emu_device *emu)
+{
+	emu->dax = alloc_dax(emu, &emu_dax_operations);
+	if (IS_ERR(emu->dax)) {
+		int err = PTR_ERR(emu->dax);
+
+		emu->dax = NULL;
+		return err;
+	}
+	set_dax_synchronous(emu->dax);
+	dax_write_cache(emu->dax, !(emu->flags & FOREBAY_EMU_CPU_CACHES));
+	return dax_add_host(emu->dax, emu->disk);
+}
+
+static int emu_add_disk(struct emu_device *emu)
+{
+	struct queue_limits limits = {
+		.logical_block_size	= SECTOR_SIZE,
+		.physical_block_size	= PAGE_SIZE,
+		.max_hw_sectors		= UINT_MAX,
+		.features		= BLK_FEAT_DAX | BLK_FEAT_SYNCHRONOUS | BLK_FEAT_WRITE_CACHE | BLK_FEAT_FUA,
+	};
+	struct gendisk *disk = blk_alloc_disk(&limits, NUMA_NO_NODE);
+	int err;
+
+	if (IS_ERR(disk))
+		return PTR_ERR(disk);
+	emu->disk = disk;
+	disk->fops = &emu_fops;
+	disk->private_data = emu;
+	snprintf(disk->disk_name, sizeof(disk->disk_name), "forebay-emu%u", emu->index);
+	set_capacity(disk, emu->size >> SECTOR_SHIFT);
+	err = emu_add_dax(emu);
+	return err ?: device_add_disk(NULL, disk, emu_attribute_groups);
+}
+
+/**
+ * emu_device_create() - make a device
+ * @want: what is wanted, checked
+ * @index: its number, nobody else's
+ *
+ * Context: may sleep; emu_mutex is held.
+ * Return: the device, not in the list yet; -ENOMEM, or another error.
+ */
+struct emu_device *emu_device_create(const struct forebay_emu_create *want, u32 index)
+{
+	struct emu_device *emu = kzalloc(sizeof(*emu), GFP_KERNEL);
+	int err;
+
+	if (!emu)
+		return ERR_PTR(-ENOMEM);
+	emu->index = index;
+	emu->flags = want->flags;
+	emu->size = want->bytes;
+	emu->delay.read_ns = want->read_delay_ns;
+	emu->delay.write_ns = want->write_delay_ns;
+	emu->delay.bandwidth = want->bandwidth;
+	err = emu_allocate(emu, want->node);
+	if (!err)
+		err = emu_add_disk(emu);
+	if (err) {
+		emu_device_free(emu);
+		return ERR_PTR(err);
+	}
+	return emu;
+}
+
+/**
+ * emu_device_close() - nobody shall open it from now on
+ * @emu: the device; emu_mutex is held
+ *
+ * Return: 0, or -EBUSY if somebody has it open.
+ */
+int emu_device_close(struct emu_device *emu)
+{
+	int err = 0;
+
+	mutex_lock(&emu->disk->open_mutex);
+	if (disk_openers(emu->disk))
+		err = -EBUSY;
+	else
+		emu->closed = true;
+	mutex_unlock(&emu->disk->open_mutex);
+	return err;
+}
+
+/**
+ * emu_device_reopen() - it may be opened again
+ * @emu: the device, closed by emu_device_close(); emu_mutex is held
+ */
+void emu_device_reopen(struct emu_device *emu)
+{
+	mutex_lock(&emu->disk->open_mutex);
+	emu->closed = false;
+	mutex_unlock(&emu->disk->open_mutex);
+}
+
+/**
+ * emu_device_free() - take a device down, or what there is of it
+ * @emu: the device; nobody has it open or can find it
+ */
+void emu_device_free(struct emu_device *emu)
+{
+	if (emu->disk && disk_live(emu->disk))
+		del_gendisk(emu->disk);
+	if (emu->dax) {
+		dax_remove_host(emu->disk);
+		kill_dax(emu->dax);
+		put_dax(emu->dax);
+	}
+	if (emu->disk)
+		put_disk(emu->disk);
+	emu_shadow_free(emu);
+	vfree(emu->memory);
+	kfree(emu);
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * forebay-emu.ko: persistent memory made of ordinary memory, for trying things out and for tests. Its contents
+ * go with the power, and it says so.
+ *
+ *   control.c   /dev/forebay-emu-control: devices are made, removed, cut
+ *   device.c    one device: its memory, its disk, its DAX side
+ *   sysfs.c     /sys/block/forebay-emuN/emu/
+ *   delay.c     slowness: of the block device's copies, and of those that Forebay's own helpers make
+ *   observe.c   hears of these helpers' stores, copies and fences (core/pm_trace.h)
+ *   shadow.c    what of a tracked device is durable
+ *   cut.c       what a power cut would leave, put into other devices
+ *
+ * The memory is virtually contiguous, of pages that are no device's (pfn_t without PFN_DEV): that is how forebay
+ * and the write log know that it is volatile.
+ *
+ * Locks: emu_mutex (the list of devices, changed under it and read under RCU), then a disk's open_mutex.
+ * emu_power is held shared, with preemption off, while a tracked device's durable bytes change, and exclusively
+ * while power is cut, so a cut is one moment for all devices; a shadow's own lock is inside it.
+ */
+#ifndef FOREBAY_EMU_H
+#define FOREBAY_EMU_H
+
+#include <linux/blkdev.h>
+#include <linux/list.h>
+#include <linux/spinlock.h>
+#include <linux/types.h>
+
+#include "../include/uapi/linux/forebay_emu.h"
+
+struct dax_device;
+
+/*
+ * struct emu_delay - how slow a device is; all may change at any time
+ * @read_ns, @write_ns: of each copy
+ * @bandwidth: bytes a second; 0: no limit
+ * @busy_until: when the last copy that was let in will be through, ns of ktime
+ */
+struct emu_delay {
+	u64 read_ns;
+	u64 write_ns;
+	u64 bandwidth;
+	atomic64_t busy_until;
+};
+
+/*
+ * struct emu_shadow - what is durable of a tracked device
+ * @durable: as large as the device
+ * @changed: a bit for each page that may differ between memory and @durable, or from what it was when this
+ *	device was last part of a cut
+ * @pending: struct emu_pending, sent and not fenced yet
+ * @partner: the device that the last cut filled from this, or this from
+ */
+struct emu_shadow {
+	u8 *durable;
+	unsigned long *changed;
+	spinlock_t lock;
+	struct list_head pending;
+	int partner;
+};
+
+/*
+ * struct emu_device
+ * @link: in emu_devices
+ * @index: /dev/forebay-emuINDEX
+ * @flags: FOREBAY_EMU_*
+ * @size: bytes
+ * @memory: all of it, in one piece
+ * @closed: nobody may open it any more; under the disk's open_mutex
+ * @shadow: of a tracked device
+ */
+struct emu_device {
+	struct list_head link;
+	u32 index;
+	u32 flags;
+	u64 size;
+	u8 *memory;
+	bool closed;
+	struct gendisk *disk;
+	struct dax_device *dax;
+	struct emu_delay delay;
+	struct emu_shadow shadow;
+};
+
+/* Changed under emu_mutex, and read under that or RCU. */
+extern struct list_head emu_devices;
+extern struct mutex emu_mutex;
+extern rwlock_t emu_power;
+
+struct emu_device *emu_device_create(const struct forebay_emu_create *want, u32 index);
+int emu_device_close(struct emu_device *emu);
+void emu_device_reopen(struct emu_device *emu);
+void emu_device_free(struct emu_device *emu);
+extern const struct attribute_group *emu_attribute_groups[];
+
+void emu_delay_read(struct emu_device *emu, size_t len);
+void emu_delay_write(struct emu_device *emu, size_t len);
+
+int emu_observe_init(void);
+void emu_observe_exit(void);
+
+int emu_shadow_init(struct emu_device *emu);
+void emu_shadow_free(struct emu_device *emu);
+void emu_shadow_stored(struct emu_device *emu, u64 offset);
+void emu_shadow_sent(struct emu_device *emu, u64 offset, size_t len, const void *owner);
+void emu_shadow_fence(struct emu_device *emu, const void *owner);
+
+int emu_cut(const struct forebay_emu_cut *cut);
+
+static inline bool emu_tracked(const struct emu_device *emu)
+{
+	return emu->flags & FOREBAY_EMU_TRACK;
+}
+
+#endif
