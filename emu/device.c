@@ -18,11 +18,12 @@ static void emu_write(struct emu_device *emu, struct bio_vec *bv, u64 offset)
 {
 	void *from = bvec_kmap_local(bv);
 
-	memcpy_flushcache(emu->memory + offset, from, bv->bv_len);
+	if (emu_tracked(emu))
+		emu_shadow_write(emu, offset, from, bv->bv_len);
+	else
+		memcpy_flushcache(emu->memory + offset, from, bv->bv_len);
 	kunmap_local(from);
 	emu_delay_write(emu, bv->bv_len);
-	if (emu_tracked(emu))
-		emu_shadow_sent(emu, offset, bv->bv_len, emu);
 }
 
 static void emu_read(struct emu_device *emu, struct bio_vec *bv, u64 offset)

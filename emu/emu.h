@@ -48,12 +48,14 @@ struct emu_delay {
  * @durable: as large as the device
  * @changed: a bit for each page that may differ between memory and @durable, or from what it was when this
  *	device was last part of a cut
+ * @by_sector: a bit for each page that the block device wrote to last: a disk's sectors are old or new as a whole
  * @pending: struct emu_pending, sent and not fenced yet
  * @partner: the device that the last cut filled from this, or this from
  */
 struct emu_shadow {
 	u8 *durable;
 	unsigned long *changed;
+	unsigned long *by_sector;
 	spinlock_t lock;
 	struct list_head pending;
 	int partner;
@@ -103,6 +105,7 @@ int emu_shadow_init(struct emu_device *emu);
 void emu_shadow_free(struct emu_device *emu);
 void emu_shadow_stored(struct emu_device *emu, u64 offset);
 void emu_shadow_sent(struct emu_device *emu, u64 offset, size_t len, const void *owner);
+void emu_shadow_write(struct emu_device *emu, u64 offset, const void *from, size_t len);
 void emu_shadow_fence(struct emu_device *emu, const void *owner);
 
 int emu_cut(const struct forebay_emu_cut *cut);

@@ -37,7 +37,8 @@ int emu_shadow_init(struct emu_device *emu)
 	shadow->partner = -1;
 	shadow->durable = vzalloc(emu->size);
 	shadow->changed = kvcalloc(BITS_TO_LONGS(emu->size >> PAGE_SHIFT), sizeof(long), GFP_KERNEL);
-	return shadow->durable && shadow->changed ? 0 : -ENOMEM;
+	shadow->by_sector = kvcalloc(BITS_TO_LONGS(emu->size >> PAGE_SHIFT), sizeof(long), GFP_KERNEL);
+	return shadow->durable && shadow->changed && shadow->by_sector ? 0 : -ENOMEM;
 }
 
 /**
@@ -53,6 +54,7 @@ void emu_shadow_free(struct emu_device *emu)
 			kfree(pending);
 	vfree(emu->shadow.durable);
 	kvfree(emu->shadow.changed);
+	kvfree(emu->shadow.by_sector);
 }
 
 /**
@@ -64,10 +66,11 @@ void emu_shadow_free(struct emu_device *emu)
  */
 void emu_shadow_stored(struct emu_device *emu, u64 offset)
 {
+	clear_bit(offset >> PAGE_SHIFT, emu->shadow.by_sector);
 	set_bit(offset >> PAGE_SHIFT, emu->shadow.changed);
 }
 
-/* Within one page. */
+/* Within one page; emu_power is held. */
 static void emu_send_page(struct emu_device *emu, u64 offset, u32 len, const void *owner)
 {
 	struct emu_pending *pending = kmalloc(struct_size(pending, data, len), GFP_ATOMIC | __GFP_NOWARN);
@@ -87,27 +90,69 @@ static void emu_send_page(struct emu_device *emu, u64 offset, u32 len, const voi
 	spin_unlock(&emu->shadow.lock);
 }
 
+static void emu_send(struct emu_device *emu, u64 offset, size_t len, const void *owner)
+{
+	u64 end = min(offset + len, emu->size);
+
+	while (offset < end) {
+		u32 part = min(end - offset, PAGE_SIZE - offset_in_page(offset));
+
+		assign_bit(offset >> PAGE_SHIFT, emu->shadow.by_sector, owner == emu);
+		emu_send_page(emu, offset, part, owner);
+		offset += part;
+	}
+}
+
 /**
  * emu_shadow_sent() - bytes are on their way
  * @emu: a tracked device
  * @offset: of the first
  * @len: how many
- * @owner: whose fence makes them durable
+ * @owner: the task whose fence makes them durable
  *
  * Context: any but interrupts.
  */
 void emu_shadow_sent(struct emu_device *emu, u64 offset, size_t len, const void *owner)
 {
-	u64 end = min(offset + len, emu->size);
-
 	read_lock(&emu_power);
-	while (offset < end) {
-		u32 part = min(end - offset, PAGE_SIZE - offset_in_page(offset));
-
-		emu_send_page(emu, offset, part, owner);
-		offset += part;
-	}
+	emu_send(emu, offset, len, owner);
 	read_unlock(&emu_power);
+}
+
+/**
+ * emu_shadow_write() - write as a disk does, whole sectors into a cache that a flush empties
+ * @emu: a tracked device
+ * @offset: of the first byte
+ * @from: what to write
+ * @len: how many, within a page of @from
+ *
+ * Context: any but interrupts.
+ */
+void emu_shadow_write(struct emu_device *emu, u64 offset, const void *from, size_t len)
+{
+	read_lock(&emu_power);
+	memcpy(emu->memory + offset, from, len);
+	emu_send(emu, offset, len, emu);
+	read_unlock(&emu_power);
+}
+
+/*
+ * Memory takes what is sent to one place in the order it was sent. So whoever has sent the same bytes before @newer, and
+ * makes his fence only later, must not bring the older ones back.
+ */
+static void emu_supersede(struct emu_shadow *shadow, const struct emu_pending *newer)
+{
+	struct emu_pending *older;
+
+	list_for_each_entry(older, &shadow->pending, link) {
+		u64 from = max(older->offset, newer->offset);
+		u64 to = min(older->offset + older->len, newer->offset + newer->len);
+
+		if (older == newer)
+			break;
+		if (from < to)
+			memcpy(older->data + (from - older->offset), newer->data + (from - newer->offset), to - from);
+	}
 }
 
 /**
@@ -127,6 +172,7 @@ void emu_shadow_fence(struct emu_device *emu, const void *owner)
 	list_for_each_entry_safe(pending, next, &emu->shadow.pending, link) {
 		if (pending->owner != owner)
 			continue;
+		emu_supersede(&emu->shadow, pending);
 		memcpy(emu->shadow.durable + pending->offset, pending->data, pending->len);
 		set_bit(pending->offset >> PAGE_SHIFT, emu->shadow.changed);
 		list_move(&pending->link, &done);

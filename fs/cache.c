@@ -55,7 +55,7 @@ static int fb_cache_check_pages(struct fb_sb *fsb, struct fs_context *fc, const 
 	if (!opt->allow_volatile_cache) {
 		errorf(fc, "forebay: %s is ordinary memory, an emulated device: what is synced would be lost with the power; to try Forebay out all the same, mount with -o allow_volatile_cache",
 		       path);
-		return -EPERM;
+		return -EOPNOTSUPP;
 	}
 	pr_warn("%s: the cache is ordinary memory: what is synced goes with the power\n", fsb->cache_name);
 	fsb->is_volatile = true;

@@ -8,6 +8,7 @@
 
 #include "../core/host_pm.h"
 #include "fitness.h"
+#include "format.h"
 #include "message.h"
 #include "signature.h"
 #include "store.h"
@@ -26,7 +27,7 @@ static const struct option options[] = {
 
 struct request {
 	const char *path;
-	bool force, json;
+	bool force, json, quiet;
 	struct ps_format_options make;
 };
 
@@ -172,23 +173,40 @@ static enum exit_status make(const struct request *req, const struct device *dev
 		problem("%s: %s", req->path, ps_strerror(err));
 		return FAILED;
 	}
-	report(req, dev, &ps);
+	if (!req->quiet)
+		report(req, dev, &ps);
 	return DONE;
+}
+
+static enum exit_status format_device(const struct request *req)
+{
+	enum exit_status status;
+	struct device dev;
+
+	if (!device_open(&dev, req->path, DEVICE_WRITE))
+		return FAILED;
+	status = usable(&dev) && may_overwrite(req, &dev) ? make(req, &dev) : FAILED;
+	device_close(&dev);
+	return status;
+}
+
+/**
+ * format_cache - make an empty cache, as the verb does without options
+ * @path: device
+ *
+ * Return: false, after a message, if that failed.
+ */
+bool format_cache(const char *path)
+{
+	return format_device(&(struct request){ .path = path, .quiet = true }) == DONE;
 }
 
 static enum exit_status format(const struct verb *verb, int argc, char **argv)
 {
 	struct request req = { };
 	enum exit_status status = parse(verb, argc, argv, &req);
-	struct device dev;
 
-	if (status)
-		return status;
-	if (!device_open(&dev, req.path, DEVICE_WRITE))
-		return FAILED;
-	status = usable(&dev) && may_overwrite(&req, &dev) ? make(&req, &dev) : FAILED;
-	device_close(&dev);
-	return status;
+	return status ?: format_device(&req);
 }
 
 const struct verb verb_format = {

@@ -15,6 +15,7 @@ static const struct verb *const verbs[] = {
 	&verb_attach, &verb_detach,
 	&verb_writelog_format, &verb_writelog_create, &verb_writelog_status,
 	&verb_writelog_check, &verb_writelog_flush, &verb_writelog_remove,
+	&verb_emu_create, &verb_emu_list, &verb_emu_remove, &verb_emu_cut,
 };
 
 /* So many of the words make up the verb's name; 0: it is another. */
@@ -59,7 +60,7 @@ static void print_help(FILE *to, const char *noun)
 
 static bool is_noun(const char *word)
 {
-	return !strcmp(word, "writelog");
+	return !strcmp(word, "writelog") || !strcmp(word, "emu");
 }
 
 /* The verb that most likely was meant: the one that begins likewise. */

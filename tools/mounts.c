@@ -141,6 +141,22 @@ const struct forebay_mount *mount_of_path(const struct forebay_mounts *mounts, c
 	return mount_by_target(mounts, path);
 }
 
+/**
+ * mount_of_device - where a block device is mounted
+ * @rdev: its number
+ *
+ * Return: the first mount point, for the caller to free; NULL if there is none.
+ */
+char *mount_of_device(dev_t rdev)
+{
+	struct libmnt_table *table = read_mountinfo();
+	struct libmnt_fs *fs = table ? mnt_table_find_devno(table, rdev, MNT_ITER_FORWARD) : NULL;
+	char *target = fs ? strdup(mnt_fs_get_target(fs)) : NULL;
+
+	mnt_unref_table(table);
+	return target;
+}
+
 static bool say_mounted(const char *path, dev_t rdev)
 {
 	struct libmnt_table *table = read_mountinfo();

@@ -29,6 +29,7 @@ bool mounts_read(struct forebay_mounts *mounts);
 void mounts_free(struct forebay_mounts *mounts);
 const struct forebay_mount *mount_of_cache(const struct forebay_mounts *mounts, const char *cache);
 const struct forebay_mount *mount_of_path(const struct forebay_mounts *mounts, const char *path);
+char *mount_of_device(dev_t rdev);
 bool say_who_uses(const char *path, dev_t rdev);
 
 #endif

@@ -20,7 +20,7 @@ enum { OPT_JSON = 1 };
 static const struct option range_options[] = { OPTION_HELP, { } };
 static const struct option drop_options[] = { { "json", no_argument, NULL, OPT_JSON }, OPTION_HELP, { } };
 
-static bool parse_size(const char *text, char **end, uint64_t *size)
+static bool size_before(const char *text, char **end, uint64_t *size)
 {
 	static const char units[] = "kmgt";
 	const char *unit;
@@ -42,6 +42,24 @@ static bool parse_size(const char *text, char **end, uint64_t *size)
 }
 
 /**
+ * size_parse - read a number of bytes from the command line
+ * @text: the number, with k, m, g or t behind it or not
+ * @size: filled in
+ *
+ * Return: false if @text is none.
+ */
+bool size_parse(const char *text, __u64 *size)
+{
+	uint64_t bytes;
+	char *end;
+
+	if (!size_before(text, &end, &bytes) || *end)
+		return false;
+	*size = bytes;
+	return true;
+}
+
+/**
  * range_parse - read a range from the command line
  * @text: OFFSET or OFFSET:LENGTH, with k, m, g or t behind a number or not
  * @offset: filled in, in bytes
@@ -54,11 +72,11 @@ bool range_parse(const char *text, uint64_t *offset, uint64_t *length)
 	char *end;
 
 	*length = 0;
-	if (!parse_size(text, &end, offset))
+	if (!size_before(text, &end, offset))
 		return false;
 	if (!*end)
 		return true;
-	return *end == ':' && parse_size(end + 1, &end, length) && !*end && *length;
+	return *end == ':' && size_before(end + 1, &end, length) && !*end && *length;
 }
 
 static void say_failed(const char *verb, const char *path)

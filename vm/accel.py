@@ -22,9 +22,10 @@ PROBE_STATUS = 3        # (1 << 1) | 1
 PROBE_SECONDS = 5
 
 
-def arguments():
-    """QEMU's arguments for the processor."""
-    return KVM if kvm_works() else TCG
+def arguments(hypervisor=True):
+    """QEMU's arguments for the processor; it may be told to keep quiet about being a hypervisor's."""
+    chosen = KVM if kvm_works() else TCG
+    return chosen if hypervisor else [*chosen[:-1], f"{chosen[-1]},-hypervisor"]
 
 
 def kernel_arguments():

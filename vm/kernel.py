@@ -23,11 +23,12 @@ DEBUG_KERNEL = CACHE / "debug-kernel"
 # Whole folders of the module tree, and single modules, that the guest can load; what these depend on comes along.
 WANTED = re.compile(r"""kernel/(
     fs/ | mm/ | block/ | lib/ | crypto/ | arch/x86/crypto/ | net/9p/ | net/sunrpc/ |
-    drivers/(md|nvme|nvdimm|dax|block|acpi/nfit|char/hw_random)/ )""", re.VERBOSE)
+    drivers/(md|nvme|nvdimm|dax|block|cxl|acpi/nfit|char/hw_random)/ )""", re.VERBOSE)
 
 # Loaded before the command runs, in this order, each after what it depends on.
 AT_BOOT = ["overlay", "nfit", "nd_pmem", "nd_btt", "dax_pmem", "nvme", "configfs"]
 AT_BOOT_FOR = {"virtiofs": ["virtiofs"], "9p": ["9pnet_virtio", "9p"]}
+CXL_AT_BOOT = ["cxl_acpi", "cxl_pmem", "cxl_pci", "cxl_mem"]
 
 # What depmod reads besides the modules.
 FOR_DEPMOD = ("modules.order", "modules.builtin", "modules.builtin.modinfo")
@@ -39,14 +40,14 @@ class Kernel:
     image: Path             # what QEMU boots
     modules: Path           # unpacked: <modules>/kernel/..., modules.dep and so on
 
-    def boot_modules(self, share_kind):
+    def boot_modules(self, share_kind, cxl=False):
         """Files to load at boot, in order."""
         depends = {}
         for line in (self.modules / "modules.dep").read_text().splitlines():
             path, _, rest = line.partition(":")
             depends[module_name(path)] = [path, *rest.split()]
         ordered = []
-        for name in AT_BOOT_FOR[share_kind] + AT_BOOT:
+        for name in AT_BOOT_FOR[share_kind] + AT_BOOT + (CXL_AT_BOOT if cxl else []):
             for path in reversed(depends.get(name, [])):        # absent: built in
                 if path not in ordered:
                     ordered.append(path)
@@ -122,11 +123,13 @@ def locked(path):
 
 
 def _unpacked(release, source):
-    """A module tree without compression, made once for each build of a kernel."""
+    """A module tree without compression, made once for each build of a kernel, and for each choice of modules: checkouts
+    of different age share the cache, and their machines may be running."""
     if not source.is_dir():
         raise SetupError(f"no modules for this kernel: {source}")
     stamp = f'{(source / "modules.dep").stat().st_mtime_ns} {WANTED.pattern}'
-    target = CACHE / "modules" / release
+    choice = hashlib.sha256(WANTED.pattern.encode()).hexdigest()[:8]
+    target = CACHE / "modules" / f"{release}-{choice}"
     with locked(CACHE / f"modules-{release}.lock"):
         made = target / "stamp"
         if made.exists() and made.read_text() == stamp:

@@ -7,6 +7,7 @@ from . import accel
 from .settings import MIB
 from .shares import quote
 
+CXL_WINDOW = "4G"               # of addresses for CXL memory
 LABEL = 128 << 10               # at the end of the NVDIMM's image: where the namespace's mode is remembered
 
 KERNEL_ARGUMENTS = [
@@ -35,8 +36,8 @@ def make_images(settings, folder):
 
 
 def pmem_bytes(settings):
-    """With the label, so that the region is a whole number of the 16 MiB its namespaces are aligned to."""
-    return settings.pmem + LABEL
+    """An NVDIMM has its label too, so that the region is a whole number of the 16 MiB its namespaces are aligned to."""
+    return settings.pmem + (0 if settings.cxl else LABEL)
 
 
 def _make(path, size):
@@ -46,28 +47,45 @@ def _make(path, size):
         os.truncate(file.fileno(), size)
 
 
-def _pmem_backend(settings, images):
+def _pmem_backend(settings, images, size):
     if settings.keep:
-        return (f"memory-backend-file,id=pmem,mem-path={quote(images['pmem'])},"
-                f"size={pmem_bytes(settings)},share=on")
+        return f"memory-backend-file,id=pmem,mem-path={quote(images['pmem'])},size={size},share=on"
     # Memory that is there: in a file's page the guest's first store would wait for the host to find it a place on
     # disk, which takes longer than all that forebay does.
-    return f"memory-backend-memfd,id=pmem,size={pmem_bytes(settings)},share=on,prealloc=on,prealloc-threads=2"
+    return f"memory-backend-memfd,id=pmem,size={size},share=on,prealloc=on,prealloc-threads=2"
+
+
+def _cxl_arguments(settings, images):
+    """A host bridge of its own, with a root port and a Type 3 device with persistent memory.
+
+    Debian 12's QEMU 7.2 has no event interrupts, and its kernel gives up on a device without: so the machine's kernel is
+    told to leave error reporting to the firmware (pcie_ports=compat). It also refuses to set a region up under a
+    hypervisor, since it can't empty a host's caches; in QEMU there are none. The labels are not kept: Debian 12's cxl gives a region another UUID each time, so
+    that the namespace of an earlier run would be there for nothing. A new one is at the same place.
+    """
+    return ["-M", f"cxl=on,cxl-fmw.0.targets.0=cxl.0,cxl-fmw.0.size={CXL_WINDOW}",
+            "-object", _pmem_backend(settings, images, settings.pmem),
+            "-object", "memory-backend-ram,id=cxl-label,size=1M",
+            "-device", "pxb-cxl,bus_nr=12,bus=pcie.0,id=cxl.0",
+            "-device", "cxl-rp,port=0,bus=cxl.0,id=cxl-port,chassis=0,slot=2",
+            "-device", "cxl-type3,bus=cxl-port,memdev=pmem,lsa=cxl-label,id=cxl-pmem"]
 
 
 def arguments(settings, kernel, initrd, images, shares, ports, console):
     memory = f"{settings.mem // MIB}M"
     machine = "q35,nvdimm=off"
-    if settings.pmem:
+    if settings.pmem and not settings.cxl:
         machine = f"q35,nvdimm=on,nvdimm-persistence={settings.persistence}"
     if settings.pmem or settings.virtio_pmem:
         memory += f",slots=4,maxmem={(settings.mem + settings.pmem + settings.virtio_pmem) // MIB + 4096}M"
     append = [*KERNEL_ARGUMENTS, *accel.kernel_arguments(),
               "sysctl.kernel.hung_task_timeout_secs=%d" % (180 if settings.is_debug() else 90)]
+    if settings.cxl:
+        append.append("pcie_ports=compat")
     if settings.append:
         append.append(settings.append)
-    argv = ["qemu-system-x86_64", *accel.arguments(), "-M", machine, "-m", memory, "-smp", str(settings.smp),
-            "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-net", "none",
+    argv = ["qemu-system-x86_64", *accel.arguments(hypervisor=not settings.cxl), "-M", machine, "-m", memory,
+            "-smp", str(settings.smp), "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-net", "none",
             "-kernel", str(kernel.image), "-initrd", str(initrd), "-append", " ".join(append),
             "-chardev", f"file,id=console,path={quote(console)}", "-serial", "chardev:console",
             "-device", "virtio-serial-pci,max_ports=8"]
@@ -75,8 +93,8 @@ def arguments(settings, kernel, initrd, images, shares, ports, console):
         argv += ["-chardev", f"socket,id={name},path={quote(path)}",
                  "-device", f"virtserialport,chardev={name},name={name}"]
     argv += shares.qemu_arguments(settings.mem)
-    if settings.pmem:
-        argv += ["-object", _pmem_backend(settings, images),
+    if settings.pmem and not settings.cxl:
+        argv += ["-object", _pmem_backend(settings, images, pmem_bytes(settings)),
                  "-device", f"nvdimm,id=nvdimm0,memdev=pmem,label-size={LABEL}"]
     if settings.virtio_pmem:
         argv += ["-object", f"memory-backend-file,id=virtio-pmem,mem-path={quote(images['virtio-pmem'])},"
@@ -88,4 +106,6 @@ def arguments(settings, kernel, initrd, images, shares, ports, console):
             argv += ["-drive", f"if=none,id={name},format=raw,cache=writeback,aio=threads,discard=unmap,"
                                f"file={quote(image)}",
                      "-device", f"nvme,drive={name},serial=forebay-{name}"]
+    if settings.cxl:        # last: what comes behind is plugged into its bridge
+        argv += _cxl_arguments(settings, images)
     return argv + settings.qemu

@@ -31,6 +31,7 @@ class Settings:
     pmem: int = GIB                  # bytes; 0: the machine has no NVDIMM
     nvme: int = 8 * GIB              # bytes of each NVMe device
     nvme_count: int = 1
+    cxl: bool = False                # the persistent memory is a CXL device, not an NVDIMM
     virtio_pmem: int = 0             # bytes of a PMem device that is not synchronous; none if 0
     mem: int = 4 * GIB
     smp: int = 2

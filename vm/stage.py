@@ -22,7 +22,7 @@ def initramfs(settings, kernel, command, share_kind):
     archive.console()
     archive.file("bin/busybox", BUSYBOX, 0o755)
     archive.file("init", HERE / "init", 0o755)
-    boot = kernel.boot_modules(share_kind)
+    boot = kernel.boot_modules(share_kind, settings.cxl)
     for path in boot:
         archive.file(f"modules/{path.name}", path)
     _stage_modules(archive, kernel)
@@ -35,6 +35,7 @@ def initramfs(settings, kernel, command, share_kind):
         "HOST_OPTIONS": mount_options(share_kind, "host"),
         "CHECKOUT_OPTIONS": mount_options(share_kind, "checkout"),
         "PMEM": int(bool(settings.pmem)),
+        "CXL": int(settings.cxl),
         "RAW_PMEM": int(settings.raw_pmem),
         "NVME": " ".join(f"nvme{number}n1" for number in range(settings.nvme_devices())),
         "RUN_FOLDERS": _run_folders(),

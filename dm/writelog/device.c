@@ -7,6 +7,7 @@
  * are of the same device, of which one runs at a time (state.c).
  */
 #include <linux/dax.h>
+#include <linux/mm.h>
 #include <linux/pfn_t.h>
 
 #include "writelog.h"
@@ -64,8 +65,14 @@ static int dwl_map_log(struct dwl *w, void **base, u64 *size)
 	if (pages < 0 || pages < *size >> PAGE_SHIFT)
 		return dwl_refuse(w, "Log device cannot be mapped in one piece: bad blocks? see ndctl list -M",
 				  pages < 0 ? pages : -EOPNOTSUPP);
-	if (!pfn_t_devmap(pfn))
+	if (pfn_t_devmap(pfn))
+		return 0;
+	/* Pages of no device's: an emulated one (forebay-emu). */
+	if (!pfn_t_valid(pfn))
 		return dwl_refuse(w, "Log device has no struct pages: convert it with ndctl to fsdax with --map=mem",
+				  -EOPNOTSUPP);
+	if (!w->params.allow_volatile)
+		return dwl_refuse(w, "Log device is ordinary memory, lost with the power; to try it out: allow_volatile 1",
 				  -EOPNOTSUPP);
 	return 0;
 }
@@ -188,6 +195,8 @@ int dwl_device_load(struct dwl *w)
 		DMERR("%pg: %s", w->cache->bdev, w->ti->error);
 		return err;
 	}
+	if (is_vmalloc_addr(w->wl.base))
+		DMWARN("%pg: the log is ordinary memory: writes that have completed go with the power", w->cache->bdev);
 	if (w->wl.repaired)
 		DMWARN("%pg: a damaged superblock copy was rewritten from the other", w->cache->bdev);
 	return dwl_check_origin(w);

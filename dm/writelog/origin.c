@@ -152,7 +152,8 @@ static int dwl_bio_add(struct dwl *w, struct bio *bio, const void *data, u32 byt
 	bytes = min(bytes, DWL_BIO_BYTES - bio->bi_iter.bi_size);
 	if (!bytes || bio->bi_vcnt == BIO_MAX_VECS)
 		return 0;
-	if (PAGE_ALIGNED(data) && bytes >= PAGE_SIZE)
+	/* An emulated log's pages could not be told from ours when the bio is freed. */
+	if (PAGE_ALIGNED(data) && bytes >= PAGE_SIZE && !is_vmalloc_addr(data))
 		return bio_add_page(bio, virt_to_page(data), bytes & PAGE_MASK, 0);
 	to = dwl_bounce_room(w, bio, &room);
 	bytes = min(bytes, room);

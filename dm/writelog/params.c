@@ -21,6 +21,7 @@ static const struct dwl_number dwl_numbers[] = {
 	DWL_NUMBER(low_mark, 0, 98, true),
 	DWL_NUMBER(depth, 1, 256, true),
 	DWL_NUMBER(error_timeout, 0, 86400, true),
+	DWL_NUMBER(allow_volatile, 0, 1, false),
 };
 
 static u32 *dwl_number_at(struct dwl *w, const struct dwl_number *number)

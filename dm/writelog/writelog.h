@@ -148,6 +148,7 @@ struct dwl_params {
 	u32 low_mark;			/* and end */
 	u32 depth;			/* most bios at the origin */
 	u32 error_timeout;		/* seconds that a full log waits for a failing origin */
+	u32 allow_volatile;		/* 1: the log may be ordinary memory */
 	bool skip_damage;
 	bool cleaner;
 	u8 origin_id[WL_ORIGIN_ID_SIZE];

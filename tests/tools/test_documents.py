@@ -41,7 +41,8 @@ def complete(*words):
 def test_completion_of_verbs():
     assert set(complete("forebay", "")) == {*(verb.split()[0] for verb in VERBS), "--help", "--version"}
     assert complete("forebay", "dr") == ["drain", "drop"]
-    assert set(complete("forebay", "writelog", "")) == {*(verb.split()[1] for verb in VERBS if " " in verb), "--help"}
+    assert set(complete("forebay", "writelog", "")) == {*(verb.split()[1] for verb in VERBS if verb.startswith("writelog ")), "--help"}
+    assert set(complete("forebay", "emu", "")) == {"create", "list", "remove", "cut", "--help"}
     assert complete("forebay", "writelog", "rem") == ["remove"]
 
 

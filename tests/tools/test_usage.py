@@ -18,6 +18,11 @@ VERBS = {
     "writelog check": ["--force", "--json"],
     "writelog flush": ["--cleaner", "--quiet"],
     "writelog remove": ["--no-flush", "--quiet"],
+    "emu create": ["--size", "--backing", "--read-delay-ns", "--write-delay-ns", "--bandwidth", "--persistence", "--node",
+                   "--track", "--json"],
+    "emu list": ["--json"],
+    "emu remove": [],
+    "emu cut": ["--seed"],
 }
 
 

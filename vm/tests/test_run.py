@@ -152,6 +152,16 @@ def test_no_pmem():
     assert run("--no-pmem", "--", "! [ -e /dev/pmem0 ]").returncode == 0
 
 
+def test_cxl(tmp_path):
+    """The persistent memory of a CXL device, with an NVDIMM's manners; what was flushed to it is kept."""
+    keep = ("--cxl", "--pmem", "256M", "--nvme", "64M", "--keep", str(tmp_path))
+    done = run(*keep, "--", "cxl list -R | grep commit && "
+                            "dd if=/dev/zero bs=4k count=1 status=none | tr '\\0' x >/dev/pmem0; sync")
+    assert done.returncode == 0, done.stderr.decode()
+    again = run(*keep, "--", "head -c 4 /dev/pmem0")
+    assert again.returncode == 0 and again.stdout == b"xxxx", again.stderr.decode()
+
+
 def test_what_programs_need():
     done = run("--", """set -e
         dmsetup create pair --table '0 2048 linear /dev/nvme0n1 0'; [ -b /dev/mapper/pair ]; dmsetup remove pair

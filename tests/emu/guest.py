@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""In the guest: cuts the power of something that is being written to, again and again, and looks at what is left.
+
+    guest.py forebay|writelog CUTS SEED [SECONDS]
+
+Writers never stop; each has blocks of its own. A block's version that is acknowledged before a cut must be found after
+it. Prints a line now and then, and each violation; exits with 1 at the first.
+"""
+
+import os
+import random
+import signal
+import sys
+import time
+
+import subjects
+from blocks import Versions, contents
+
+WRITERS = 3
+SHOWN_EVERY = 20        # seconds
+
+
+def write_for_ever(subject, versions, writer):
+    """One writer's life."""
+    chance = random.Random(writer)
+    mine = range(writer, versions.blocks, WRITERS)
+    while True:
+        block = chance.choice(mine)
+        version = versions.begun[block] + 1
+        versions.begun[block] = version
+        subject.write(block, contents(block, version))
+        versions.acknowledged[block] = version
+
+
+def start_writers(subject, versions):
+    """Their processes."""
+    writers = []
+    for number in range(WRITERS):
+        pid = os.fork()
+        if not pid:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            write_for_ever(subject, versions, number)
+        writers.append(pid)
+    return writers
+
+
+def check(subject, versions, seed):
+    """Cuts once; what is wrong with what is left."""
+    least = list(versions.acknowledged)
+    subject.cut(seed)
+    try:
+        subject.open_copy()
+    except OSError as problem:
+        return [f"what was left could not be opened: {problem}; see dmesg"]
+    wrong = [text for text in (versions.wrong(block, data, least[block]) for block, data in subject.read()) if text]
+    subject.close_copy()
+    return wrong
+
+
+def campaign(subject, versions, cuts, seed, seconds):
+    """Returns how many cuts were made, and the first violations."""
+    began = shown = time.monotonic()
+    for number in range(cuts):
+        wrong = check(subject, versions, seed + number)
+        now = time.monotonic()
+        if wrong:
+            return number + 1, wrong
+        if now - began > seconds:
+            return number + 1, []
+        if now - shown > SHOWN_EVERY:
+            shown = now
+            print(f"  {subject.NAME}: {number + 1} cuts, {sum(versions.acknowledged)} writes acknowledged", flush=True)
+    return cuts, []
+
+
+def main(name, cuts, seed, seconds="1e9"):
+    """One subject's cuts."""
+    kind = {"forebay": subjects.FileSystem, "writelog": subjects.WriteLog}[name]
+    subject, versions = kind(), Versions(kind.BLOCKS)
+    writers = start_writers(subject, versions)
+    made, wrong = campaign(subject, versions, int(cuts), int(seed), float(seconds))
+    for pid in writers:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+    print("\n".join(wrong[:20]) + ("\n" if wrong else "")
+          + f"{name}: {made} cuts, {sum(versions.acknowledged)} writes acknowledged, {len(wrong)} violations, seed {seed}", flush=True)
+    return bool(wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

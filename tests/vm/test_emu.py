@@ -1,0 +1,289 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Emulated persistent memory, in a machine that has no other."""
+
+import ctypes
+import errno
+import fcntl
+import json
+import mmap
+import os
+import re
+import struct
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from conftest import clean_up
+from libc import MAP_SHARED_VALIDATE, MAP_SYNC, Mapping
+from stack import FSCK, LOWER, MKFS, MOUNT, PAGE, SSD, fails, run
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/emu"))
+import emulated  # noqa: E402  pylint: disable=wrong-import-position
+
+ROUNDS = int(os.environ.get("FOREBAY_ROUNDS", "30"))
+CUTS = os.environ.get("FOREBAY_CUTS", "20")
+MIB = 1 << 20
+
+
+@pytest.fixture(autouse=True)
+def module_fixture():
+    """The module, and nothing left of a test."""
+    assert not Path("/dev/pmem0").exists(), "this boot is of a machine without persistent memory"
+    clean_up()
+    run("modprobe forebay-emu; modprobe forebay; modprobe dm-forebay-writelog")
+    yield
+    clean_up()
+    for device in json.loads(run("forebay emu list --json")):
+        run(f"forebay emu remove {device['device']}")
+
+
+def create(*options):
+    """A device; its path."""
+    return json.loads(run(f"forebay emu create --json {' '.join(options)}"))["device"]
+
+
+@pytest.fixture(name="lower")
+def lower_fixture():
+    """ext4, mounted."""
+    for folder in (LOWER, MOUNT):
+        folder.mkdir(parents=True, exist_ok=True)
+    run(MKFS["ext4"].format(device=SSD, mib=256))
+    run(f"mount {SSD} {LOWER}")
+    yield LOWER
+    clean_up()
+    run(FSCK["ext4"].format(device=SSD))
+
+
+@pytest.fixture(name="mounted")
+def mounted_fixture(lower):
+    """forebay, its cache an emulated device."""
+    cache = create("--size 32M --backing", SSD)
+    run(f"mount -t forebay -o cache={cache},allow_volatile_cache {lower} {MOUNT}")
+    return MOUNT
+
+
+def test_quick_start_of_the_readme(lower):
+    """The README's own lines, but for the installation; then Redis, and everything is below."""
+    block = re.search(r"without persistent memory.*?\n\n((?:    .*\n)+)", (ROOT / "README.md").read_text(encoding="utf-8"))[1]
+    for line in block.replace("/srv/ssd", str(lower)).replace("/srv/db", str(MOUNT)).replace("1G", "64M").splitlines():
+        if "make install" not in line:
+            run(line.split("#")[0])
+    assert "ordinary memory" in run("forebay status")
+    with subprocess.Popen(["redis-server", "--dir", MOUNT, "--appendonly", "yes", "--appendfsync", "always", "--save", ""],
+                          stdout=subprocess.DEVNULL) as redis:
+        run("for i in $(seq 50); do redis-cli ping && break; sleep 0.2; done; redis-cli ping")
+        assert "50000" in run("redis-benchmark -q -t set -n 2000 -r 50000 -c 1 >/dev/null; redis-cli set last 50000; redis-cli get last")
+        redis.kill()
+    assert run(f"forebay status --json {MOUNT} | jq '.[0].syncs_absorbed'").strip() != "0"
+    run(f"umount {MOUNT}")
+    assert b"last" in b"".join(path.read_bytes() for path in (lower / "appendonlydir").iterdir())
+    run("forebay emu remove forebay-emu0")
+
+
+def test_mount_wants_to_be_told(lower):
+    cache = create("--size 16M")
+    run(f"forebay format {cache}")
+    said = fails(f"mount -t forebay -o cache={cache} {lower} {MOUNT}")
+    assert "ordinary memory" in said and "allow_volatile_cache" in said
+    run(f"mount -t forebay -o cache={cache},allow_volatile_cache {lower} {MOUNT}")
+    assert "goes with the power" in run("dmesg")
+    assert "allow_volatile_cache" in run("grep ' forebay ' /proc/mounts")
+    assert "goes with the power" in run("forebay status")
+    assert run(f"forebay status --json {MOUNT} | jq '.[0].volatile'") == "1\n"
+
+
+def test_write_log_wants_to_be_told():
+    log = create("--size 16M")
+    run(f"forebay writelog format {log}")
+    assert "allow_volatile" in fails(f"forebay writelog create wl {SSD} {log}")
+    run(f"forebay writelog create --option allow_volatile=1 wl {SSD} {log}")
+    assert "go with the power" in run("dmesg")
+    run("dd if=/dev/urandom of=/tmp/emu.data bs=1M count=4 status=none; "
+        "dd if=/tmp/emu.data of=/dev/mapper/wl bs=64k oflag=direct status=none; "
+        "forebay writelog remove wl; cmp -n 4M /tmp/emu.data /dev/nvme0n1")
+
+
+def test_remove_is_refused_while_in_use(mounted):
+    said = fails("forebay emu remove 0")
+    assert f"is the cache of {mounted}" in said
+    assert json.loads(run("forebay emu list --json"))[0]["used"]
+    run(f"umount {mounted}; forebay emu remove 0")
+    assert "there is no /dev/forebay-emu0" in fails("forebay emu remove 0")
+    assert "is no emulated device" in fails("forebay emu remove /dev/nvme0n1")
+
+
+def test_what_cannot_be_made():
+    assert "no room for" in fails("forebay emu create --size 1T")
+    assert "no NUMA node 7" in fails("forebay emu create --size 1M --node 7")
+    assert "no block device" in fails("forebay emu create --size 8M --backing /dev/null")
+    for option in ("--size 0", "--size 5000", "--size 1M --bandwidth 1k", "--size 1M --persistence x", "--size 1M --read-delay-ns 1g"):
+        assert "not such a value" in fails(f"forebay emu create {option}")
+    # A cache that is too small takes the device with it.
+    assert "too small" in fails(f"forebay emu create --size 1M --backing {SSD}")
+    assert json.loads(run("forebay emu list --json")) == []
+
+
+def test_hostile_ioctls():
+    """Wrong sizes, flags and pointers; and anybody but root."""
+    fd = os.open("/dev/forebay-emu-control", os.O_RDWR)
+
+    def error(request, argument):
+        with pytest.raises(OSError) as caught:
+            fcntl.ioctl(fd, request, argument)
+        return caught.value.errno
+
+    good = struct.Struct("=IIQQQQiI")
+    for fields in ((good.size, 0, 0, 0, 0, 0, -1, 0), (good.size, 4, PAGE, 0, 0, 0, -1, 0), (8, 0, PAGE, 0, 0, 0, -1, 0),
+                   (good.size, 0, 1 << 63, 0, 0, 0, -1, 0), (good.size, 0, PAGE, 1 << 40, 0, 0, -1, 0),
+                   (good.size, 0, PAGE, 0, 0, 5, -1, 0), (good.size, 0, PAGE, 0, 0, 0, -2, 0), (good.size, 0, PAGE, 0, 0, 0, 9999, 0)):
+        assert error(emulated.CREATE, bytearray(good.pack(*fields))) == errno.EINVAL
+    assert error(emulated.CREATE, 8) == errno.EFAULT
+    assert error(emulated.REMOVE, 12345) == errno.ENODEV
+    assert error(emulated.CUT, bytearray(struct.pack("=IIQ", 48, 5, 0) + bytes(32))) == errno.EINVAL
+    assert error(emulated.CUT, bytearray(struct.pack("=IIQ", 48, 1, 0) + bytes(32))) == errno.ENODEV
+    assert error(0x6563, 0) == errno.ENOTTY
+    pid = os.fork()
+    if not pid:
+        os.setuid(65534)
+        os._exit(error(emulated.CREATE, bytearray(good.pack(good.size, 0, PAGE, 0, 0, 0, -1, 0))))
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == errno.EPERM
+    os.close(fd)
+
+
+def test_mappings(mounted):
+    """MAP_SYNC is taken; a child's stores are seen; a cached page can't be a buffer of direct I/O, and that is said."""
+    fd = os.open(mounted / "f", os.O_RDWR | os.O_CREAT)
+    os.write(fd, bytes(8 * PAGE))
+    os.fsync(fd)
+    mapping = Mapping(fd, 8 * PAGE, flags=MAP_SHARED_VALIDATE | MAP_SYNC)
+    mapping.write(0, b"a" * PAGE)
+    pid = os.fork()
+    if not pid:
+        mapping.write(PAGE, b"b" * PAGE)
+        os._exit(0)
+    os.waitpid(pid, 0)
+    assert os.pread(fd, 2 * PAGE, 0) == b"a" * PAGE + b"b" * PAGE
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.pread.argtypes = [ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_long]
+    ssd = os.open(SSD, os.O_RDONLY | os.O_DIRECT)
+    assert libc.pread(ssd, mapping.address, PAGE, 0) == -1 and ctypes.get_errno() == errno.EFAULT
+    os.close(ssd)
+    mapping.close()
+    os.close(fd)
+    run(f"forebay pin {mounted}/f && forebay unpin {mounted}/f")
+
+
+def test_contents_stay_until_removed(lower):
+    """Also out-of-sync pages, over a mount that ended without writing back."""
+    cache = create("--size 16M --track")
+    copy = create("--size 16M --track")
+    run(f"forebay format {cache}; mount -t forebay -o cache={cache},allow_volatile_cache {lower} {MOUNT}")
+    (MOUNT / "f").write_bytes(b"old" * 1000)
+    os.sync()
+    with open(MOUNT / "f", "r+b", buffering=0) as file:
+        file.write(b"new")
+        os.fsync(file.fileno())
+    run(f"forebay emu cut 0:1; umount {MOUNT}")
+    with open(lower / "f", "r+b", buffering=0) as file:
+        file.write(b"old")
+    run(f"mount -t forebay -o cache={copy},allow_volatile_cache {lower} {MOUNT}")
+    assert (MOUNT / "f").read_bytes()[:6] == b"newold"
+
+
+def test_delays(mounted):
+    """A write of a page takes longer by the delay, and no faster than the bandwidth lets it."""
+    emu = Path("/sys/block/forebay-emu0/emu")
+    fd = os.open(mounted / "f", os.O_RDWR | os.O_CREAT)
+    os.write(fd, bytes(64 * PAGE))
+    os.fsync(fd)
+
+    def seconds():
+        begin = time.monotonic()
+        for page in range(64):
+            os.pwrite(fd, b"x" * PAGE, page * PAGE)
+            os.fdatasync(fd)
+        return time.monotonic() - begin
+
+    seconds()                   # moves them in
+    fast = seconds()
+    (emu / "write_delay_ns").write_text("1000000", encoding="ascii")
+    assert seconds() > 64 * 0.001 > 0, fast
+    (emu / "write_delay_ns").write_text("0", encoding="ascii")
+    (emu / "bandwidth").write_text(str(2 * MIB), encoding="ascii")
+    assert seconds() > 64 * PAGE / (2 * MIB)
+    (emu / "bandwidth").write_text("0", encoding="ascii")
+    (emu / "read_delay_ns").write_text("1000000", encoding="ascii")
+    begin = time.monotonic()
+    os.pread(fd, 64 * PAGE, 0)
+    assert time.monotonic() - begin > 64 * 0.001
+    with pytest.raises(OSError):
+        (emu / "write_delay_ns").write_text("1000001", encoding="ascii")
+    os.close(fd)
+
+
+def test_persistence_is_what_was_asked_for(lower):
+    cache = create("--size 16M --persistence cpu")
+    run(f"forebay format {cache}; mount -t forebay -o cache={cache},allow_volatile_cache {lower} {MOUNT}")
+    assert "CPU caches" in run("forebay status")
+
+
+def test_create_and_remove_under_use():
+    """Devices come and go while others are written to, and while programs try to open them."""
+    stop = threading.Event()
+    steady = create("--size 4M")
+
+    def open_and_close():
+        while not stop.is_set():
+            for number in range(1, 4):
+                try:
+                    os.close(os.open(f"/dev/forebay-emu{number}", os.O_RDONLY))
+                except OSError as problem:
+                    assert problem.errno in (errno.ENOENT, errno.ENXIO, errno.ENODEV)
+
+    def write():
+        data = mmap.mmap(-1, MIB)
+        with open(steady, "r+b", buffering=0) as file:
+            while not stop.is_set():
+                os.pwrite(file.fileno(), data, 0)
+
+    threads = [threading.Thread(target=open_and_close), threading.Thread(target=write)]
+    for thread in threads:
+        thread.start()
+    removed = 0
+    for _ in range(ROUNDS):
+        number = emulated.create(2 * MIB, 0)
+        while True:
+            try:
+                emulated.control(emulated.REMOVE, number)
+                removed += 1
+                break
+            except OSError as problem:
+                assert problem.errno == errno.EBUSY
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert removed == ROUNDS
+
+
+@pytest.mark.parametrize("subject", ["forebay", "writelog"])
+def test_power_cuts(subject):
+    """A few; tests/emu/run does thousands."""
+    said = run(f"python3 -B {ROOT}/tests/emu/guest.py {subject} {CUTS} 1")
+    assert f"{subject}: {CUTS} cuts" in said and " 0 violations" in said
+
+
+def test_cut_is_refused():
+    create("--size 4M --track")
+    create("--size 8M --track")
+    create("--size 4M")
+    for pair in ("0:1", "0:2", "2:0", "0:0"):
+        assert "must be tracked, and of one size" in fails(f"forebay emu cut {pair}")
+    assert "doesn't exist" in fails("forebay emu cut 0:7")
+    third = create("--size 4M --track")
+    with open(third, "rb"):
+        assert "is in use" in fails("forebay emu cut 0:3")
+    run("forebay emu cut --seed 5 0:3")

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * forebay emu list: the emulated devices there are.
+ */
+#include <dirent.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "emu.h"
+#include "message.h"
+#include "sysfs.h"
+#include "verb.h"
+
+enum { OPT_JSON = 1 };
+
+static const struct option options[] = {
+	{ "json", no_argument, NULL, OPT_JSON },
+	OPTION_HELP,
+	{ }
+};
+
+static uint64_t number(const char *disk, const char *attribute)
+{
+	char path[PATH_MAX], text[32] = "";
+
+	kernel_read(kernel_path(path, "/sys/block/%s/%s", disk, attribute), text, sizeof(text));
+	return strtoull(text, NULL, 10);
+}
+
+static bool in_use(const char *disk)
+{
+	char path[PATH_MAX];
+	struct dirent **entries;
+	int n, holders = 0;
+
+	if (kernel_read(kernel_path(path, FOREBAY_SYSFS "/%s/pages_total", disk), path, sizeof(path)))
+		return true;
+	n = scandir(kernel_path(path, "/sys/block/%s/holders", disk), &entries, NULL, NULL);
+	for (int i = 0; i < n; i++) {
+		holders += entries[i]->d_name[0] != '.';
+		free(entries[i]);
+	}
+	if (n >= 0)
+		free(entries);
+	return holders;
+}
+
+static json_object *describe(const char *disk)
+{
+	char path[PATH_MAX], persistence[16] = "", device[NAME_MAX + 8];
+	json_object *json = json_object_new_object();
+
+	snprintf(device, sizeof(device), "/dev/%s", disk);
+	kernel_read(kernel_path(path, "/sys/block/%s/emu/persistence", disk), persistence, sizeof(persistence));
+	json_object_object_add(json, "device", json_object_new_string(device));
+	json_add_number(json, "size", number(disk, "size") * 512);
+	json_object_object_add(json, "persistence", json_object_new_string(persistence));
+	json_add_number(json, "read_delay_ns", number(disk, "emu/read_delay_ns"));
+	json_add_number(json, "write_delay_ns", number(disk, "emu/write_delay_ns"));
+	json_add_number(json, "bandwidth", number(disk, "emu/bandwidth"));
+	json_object_object_add(json, "tracked", json_object_new_boolean(number(disk, "emu/tracked")));
+	json_object_object_add(json, "used", json_object_new_boolean(in_use(disk)));
+	return json;
+}
+
+static uint64_t value(json_object *json, const char *key)
+{
+	return json_object_get_int64(json_object_object_get(json, key));
+}
+
+static void print_device(json_object *json)
+{
+	char size[SIZE_TEXT];
+
+	printf("%-18s %12s  %-8s", json_object_get_string(json_object_object_get(json, "device")),
+	       size_text(size, value(json, "size")),
+	       json_object_get_string(json_object_object_get(json, "persistence")));
+	if (value(json, "read_delay_ns") || value(json, "write_delay_ns"))
+		printf("  read +%" PRIu64 " ns, write +%" PRIu64 " ns", value(json, "read_delay_ns"),
+		       value(json, "write_delay_ns"));
+	if (value(json, "bandwidth"))
+		printf("  %s/s", size_text(size, value(json, "bandwidth")));
+	if (json_object_get_boolean(json_object_object_get(json, "tracked")))
+		fputs("  tracked", stdout);
+	puts(json_object_get_boolean(json_object_object_get(json, "used")) ? "  in use" : "");
+}
+
+static int is_emulated(const struct dirent *entry)
+{
+	return !strncmp(entry->d_name, EMU_DISK, strlen(EMU_DISK));
+}
+
+static enum exit_status list(const struct verb *verb, int argc, char **argv)
+{
+	json_object *all = json_object_new_array();
+	struct dirent **entries;
+	char path[PATH_MAX];
+	bool json = false;
+	int n;
+
+	while (next_option(verb, argc, argv) != -1)
+		json = true;
+	if (optind != argc)
+		return usage_problem(verb, "no argument is taken: %s", argv[optind]);
+	n = scandir(kernel_path(path, "/sys/block"), &entries, is_emulated, versionsort);
+	for (int i = 0; i < n; i++) {
+		json_object_array_add(all, describe(entries[i]->d_name));
+		free(entries[i]);
+	}
+	if (n >= 0)
+		free(entries);
+	if (json) {
+		print_json(all);
+		return DONE;
+	}
+	for (int i = 0; i < n; i++)
+		print_device(json_object_array_get_idx(all, i));
+	if (n <= 0)
+		puts("there are no emulated devices; `forebay emu create` makes one");
+	json_object_put(all);
+	return DONE;
+}
+
+const struct verb verb_emu_list = {
+	.name = "emu list",
+	.arguments = "[--json]",
+	.summary = "show the emulated devices there are",
+	.help = "Shows the devices that `forebay emu create` made: size, where stores are durable,\n"
+		"what they are slowed down by, whether somebody uses them.\n"
+		"\n"
+		"  --json              all of that in JSON\n",
+	.options = options,
+	.run = list,
+};
