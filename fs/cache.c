@@ -38,8 +38,8 @@ static int fb_cache_claim(struct fb_sb *fsb, struct fs_context *fc, const char *
 }
 
 /*
- * May what lies behind @pfn be a cache? It must have struct pages, a device's own. The pages of an
- * emulated device (forebay-emu) are ordinary memory: whoever mounts has to know that it is lost with the power.
+ * May what lies behind @pfn be a cache? It must have struct pages, a device's own. The pages of an emulated
+ * device (forebay-emu) are ordinary memory: whoever mounts has to know that it is lost with the power.
  */
 static int fb_cache_check_pages(struct fb_sb *fsb, struct fs_context *fc, const char *path, pfn_t pfn)
 {
@@ -63,8 +63,8 @@ static int fb_cache_check_pages(struct fb_sb *fsb, struct fs_context *fc, const 
 }
 
 /*
- * Maps the whole device in one piece, as the kernel sees it; the pages of an emulated device need not lie side
- * by side otherwise.
+ * Maps the whole device in one piece, as the kernel sees it; the pages of an emulated device need not lie
+ * side by side otherwise.
  */
 static int fb_cache_map(struct fb_sb *fsb, struct fs_context *fc, const char *path, void **base,
 			u64 *size)

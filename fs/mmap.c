@@ -88,8 +88,8 @@ kuid_t fb_vma_user(const struct vm_area_struct *vma)
 }
 
 /*
- * An emulated device's pages are mapped by number alone: they are no device's, and the kernel would take them for the
- * lower file's. So nobody can take hold of one through a mapping (get_user_pages()).
+ * An emulated device's pages are mapped by number alone: they are no device's, and the kernel would take them
+ * for the lower file's. So nobody can take hold of one through a mapping (get_user_pages()).
  */
 static pfn_t fb_page_pfn_t(const struct fb_sb *fsb, const struct fb_page *page)
 {

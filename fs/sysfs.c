@@ -31,7 +31,7 @@ FB_ATTRIBUTE(cache_uuid, "%pU", fsb->ps.super.cache_uuid);
 FB_ATTRIBUTE(lower_uuid, "%pU", fsb->ps.super.lower_uuid);
 FB_ATTRIBUTE(mode, "%s", fb_mode_name(fsb->mode));
 FB_ATTRIBUTE(persistence, "%s", fsb->ps.flush_caches ? "memory-controller" : "cpu-cache");
-FB_ATTRIBUTE(volatile, "%d", fsb->is_volatile);
+FB_ATTRIBUTE(volatile_cache, "%d", fsb->is_volatile);
 FB_ATTRIBUTE(pages_total, "%u", fsb->ps.nr_pages);
 FB_ATTRIBUTE(pages_free, "%lu", READ_ONCE(fsb->nr_free));
 FB_ATTRIBUTE(pages_clean, "%lu", READ_ONCE(fsb->nr_clean));
@@ -55,7 +55,8 @@ FB_COUNTER_ATTRIBUTE(writeback_errors, FB_WRITEBACK_ERRORS);
 
 static const struct attribute *fb_attrs[] = {
 	&fb_attr_cache_uuid.attr, &fb_attr_lower_uuid.attr, &fb_attr_mode.attr,
-	&fb_attr_persistence.attr, &fb_attr_volatile.attr, &fb_attr_pages_total.attr, &fb_attr_pages_free.attr,
+	&fb_attr_persistence.attr, &fb_attr_volatile_cache.attr,
+	&fb_attr_pages_total.attr, &fb_attr_pages_free.attr,
 	&fb_attr_pages_clean.attr, &fb_attr_pages_out_of_sync.attr, &fb_attr_pages_dirty.attr,
 	&fb_attr_pages_unplaced.attr, &fb_attr_pages_pinned.attr,
 	&fb_attr_pin_limit.attr, &fb_attr_pin_limit_user.attr,

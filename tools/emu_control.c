@@ -19,7 +19,8 @@
  * @request: FOREBAY_EMU_*
  * @argument: the request's
  *
- * Return: 0; or errno, for the caller to explain; or -1 after a message: there is no module, or no right to it.
+ * Return: 0; or errno, for the caller to explain; or -1 after a message: there is no module, or no right to
+ * it.
  */
 int emu_control(unsigned long request, void *argument)
 {

@@ -16,8 +16,10 @@
 #include "range.h"
 #include "verb.h"
 
-enum { OPT_SIZE = 1, OPT_BACKING, OPT_READ_DELAY, OPT_WRITE_DELAY, OPT_BANDWIDTH, OPT_PERSISTENCE, OPT_NODE,
-       OPT_TRACK, OPT_JSON };
+enum {
+	OPT_SIZE = 1, OPT_BACKING, OPT_READ_DELAY, OPT_WRITE_DELAY, OPT_BANDWIDTH, OPT_PERSISTENCE, OPT_NODE,
+	OPT_TRACK, OPT_JSON
+};
 
 static const struct option options[] = {
 	{ "size", required_argument, NULL, OPT_SIZE },
@@ -138,8 +140,8 @@ static void report(const struct request *req, const char *device)
 	char *lower = req->backing ? backing_mount(req->backing) : NULL;
 	char size[SIZE_TEXT], mount[PATH_MAX];
 
-	snprintf(mount, sizeof(mount), "mount -t forebay -o cache=%s,allow_volatile_cache %s MOUNTPOINT", device,
-		 lower ?: "LOWER");
+	snprintf(mount, sizeof(mount), "mount -t forebay -o cache=%s,allow_volatile_cache %s MOUNTPOINT",
+		 device, lower ?: "LOWER");
 	if (req->json) {
 		json_object *json = json_object_new_object();
 

@@ -52,7 +52,8 @@ static json_object *describe(const char *disk)
 	json_object *json = json_object_new_object();
 
 	snprintf(device, sizeof(device), "/dev/%s", disk);
-	kernel_read(kernel_path(path, "/sys/block/%s/emu/persistence", disk), persistence, sizeof(persistence));
+	kernel_path(path, "/sys/block/%s/emu/persistence", disk);
+	kernel_read(path, persistence, sizeof(persistence));
 	json_object_object_add(json, "device", json_object_new_string(device));
 	json_add_number(json, "size", number(disk, "size") * 512);
 	json_object_object_add(json, "persistence", json_object_new_string(persistence));

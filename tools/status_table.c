@@ -233,7 +233,7 @@ static void say_full(json_object *cache)
 
 static void say_volatile(json_object *cache)
 {
-	if (!number(cache, "volatile"))
+	if (!number(cache, "volatile_cache"))
 		return;
 	mark(RED);
 	puts("The cache is ordinary memory: what is synced goes with the power. For trying things out only.");

@@ -196,7 +196,8 @@ int dwl_device_load(struct dwl *w)
 		return err;
 	}
 	if (is_vmalloc_addr(w->wl.base))
-		DMWARN("%pg: the log is ordinary memory: writes that have completed go with the power", w->cache->bdev);
+		DMWARN("%pg: the log is ordinary memory: writes that have completed go with the power",
+		       w->cache->bdev);
 	if (w->wl.repaired)
 		DMWARN("%pg: a damaged superblock copy was rewritten from the other", w->cache->bdev);
 	return dwl_check_origin(w);

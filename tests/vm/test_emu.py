@@ -93,7 +93,7 @@ def test_mount_wants_to_be_told(lower):
     assert "goes with the power" in run("dmesg")
     assert "allow_volatile_cache" in run("grep ' forebay ' /proc/mounts")
     assert "goes with the power" in run("forebay status")
-    assert run(f"forebay status --json {MOUNT} | jq '.[0].volatile'") == "1\n"
+    assert run(f"forebay status --json {MOUNT} | jq '.[0].volatile_cache'") == "1\n"
 
 
 def test_write_log_wants_to_be_told():

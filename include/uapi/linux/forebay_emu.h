@@ -13,7 +13,7 @@
 
 /* Flags of a device: */
 #define FOREBAY_EMU_CPU_CACHES	1	/* a store is durable where CPU caches are; no flush is needed */
-#define FOREBAY_EMU_TRACK	2	/* keep what would be durable, for FOREBAY_EMU_CUT; memory three times */
+#define FOREBAY_EMU_TRACK	2	/* keep what would be durable, to cut power; twice the memory */
 
 #define FOREBAY_EMU_MAX_DELAY		1000000ULL	/* ns, of one copy */
 #define FOREBAY_EMU_MIN_BANDWIDTH	(1ULL << 20)	/* bytes a second */
