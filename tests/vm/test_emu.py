@@ -184,8 +184,10 @@ def test_contents_stay_until_removed(lower):
     (MOUNT / "f").write_bytes(b"old" * 1000)
     os.sync()
     with open(MOUNT / "f", "r+b", buffering=0) as file:
-        file.write(b"new")
-        os.fsync(file.fileno())
+        for contents in (b"abc", b"new"):       # the first sync of a new file goes below
+            os.pwrite(file.fileno(), contents, 0)
+            os.fsync(file.fileno())
+    assert run(f"forebay status --json {MOUNT} | jq '.[0].pages_out_of_sync'") == "1\n"
     run(f"forebay emu cut 0:1; umount {MOUNT}")
     with open(lower / "f", "r+b", buffering=0) as file:
         file.write(b"old")
