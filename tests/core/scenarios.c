@@ -9,13 +9,13 @@
  * core/ may, and rely on nothing else being durable.
  */
 #include "crash.h"
+#include "sabotage.h"
 #include "test.h"
 
 #include <stdio.h>
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof(*(a)))
 #define SAMPLES		SIM_THOROUGH
-#define SABOTAGE_SAMPLES	100
 
 /* --- what setups and operations are made of --- */
 
@@ -402,8 +402,6 @@ static const struct scenario scenarios[] = {
 	{ .name = "append within a page", .setup = setup_pages, .op = op_append_in_page },
 };
 
-static const char *const domain_names[] = { "memory controller", "CPU cache" };
-
 void crash_tests(void)
 {
 	for (u32 i = 0; i < ARRAY_SIZE(scenarios); i++) {
@@ -424,41 +422,19 @@ void crash_tests(void)
 	}
 }
 
-/* Leaves out each step of one kind in turn; returns how many nobody missed. */
-static u32 sabotage(const struct scenario *scenario, enum sim_domain domain,
-		    enum sim_sabotage what)
+static const char *explore_sabotaged(const void *scenario, enum sim_domain domain,
+				     enum sim_sabotage what, u32 nth)
 {
-	static const char *const names[] = { "", "fence", "flush", "copy past the caches" };
-	u32 spared = 0;
+	struct ps ps = crash_setup(scenario, domain);
 
-	for (u32 nth = 0;; nth++) {
-		struct ps ps;
-		const char *wrong;
-
-		sim_seed(1);
-		ps = crash_setup(scenario, domain);
-		wrong = crash_explore(scenario, &ps, domain, SABOTAGE_SAMPLES, what, nth);
-		if (!sim_sabotage_reached())
-			return spared;
-		if (!sim_sabotaged())
-			continue;
-		if (!wrong)
-			spared++;
-		if (!wrong && !scenario->spared)
-			printf("\t%s, %s: nobody misses %s %u\n", scenario->name,
-			       domain_names[domain], names[what], nth);
-	}
+	return crash_explore(scenario, &ps, domain, SABOTAGE_SAMPLES, what, nth);
 }
 
 void sabotage_tests(void)
 {
-	for (u32 i = 0; i < ARRAY_SIZE(scenarios); i++) {
-		u32 spared = sabotage(&scenarios[i], SIM_MEM_CTRL, SIM_NO_FENCE) +
-			     sabotage(&scenarios[i], SIM_MEM_CTRL, SIM_NO_FLUSH) +
-			     sabotage(&scenarios[i], SIM_MEM_CTRL, SIM_CACHED) +
-			     sabotage(&scenarios[i], SIM_CPU_CACHE, SIM_NO_FENCE);
-
-		if (!EXPECT(spared == scenarios[i].spared))
-			printf("\t%s: nobody missed %u steps\n", scenarios[i].name, spared);
-	}
+	for (u32 i = 0; i < ARRAY_SIZE(scenarios); i++)
+		sabotage_all_steps(&(struct sabotaged){
+			.name = scenarios[i].name, .spared = scenarios[i].spared,
+			.scenario = &scenarios[i], .explore = explore_sabotaged,
+		});
 }

@@ -8,6 +8,7 @@
  * Operations are what the target does: they acknowledge (log_ack()) where it
  * may complete a write, and rely on nothing else being durable.
  */
+#include "sabotage.h"
 #include "test.h"
 #include "writelog_crash.h"
 
@@ -16,7 +17,6 @@
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof(*(a)))
 #define SAMPLES		SIM_THOROUGH
-#define SABOTAGE_SAMPLES	100
 
 /* --- setups --- */
 
@@ -289,8 +289,6 @@ static const struct log_scenario scenarios[] = {
 	{ .name = "give a damaged generation up", .setup = setup_damaged_gen, .op = op_give_up },
 };
 
-static const char *const domain_names[] = { "memory controller", "CPU cache" };
-
 void log_crash_tests(void)
 {
 	for (u32 i = 0; i < ARRAY_SIZE(scenarios); i++) {
@@ -311,41 +309,20 @@ void log_crash_tests(void)
 	}
 }
 
-/* Leaves out each step of one kind in turn; returns how many nobody missed. */
-static u32 sabotage(const struct log_scenario *scenario, enum sim_domain domain,
-		    enum sim_sabotage what)
+static const char *explore_sabotaged(const void *scenario, enum sim_domain domain,
+				     enum sim_sabotage what, u32 nth)
 {
-	static const char *const names[] = { "", "fence", "flush", "copy past the caches" };
-	u32 spared = 0;
+	struct log log;
 
-	for (u32 nth = 0;; nth++) {
-		struct log log;
-		const char *wrong;
-
-		sim_seed(1);
-		log_setup(scenario, &log, domain);
-		wrong = log_explore(scenario, &log, domain, SABOTAGE_SAMPLES, what, nth);
-		if (!sim_sabotage_reached())
-			return spared;
-		if (!sim_sabotaged())
-			continue;
-		if (!wrong)
-			spared++;
-		if (!wrong && !scenario->spared)
-			printf("\t%s, %s: nobody misses %s %u\n", scenario->name,
-			       domain_names[domain], names[what], nth);
-	}
+	log_setup(scenario, &log, domain);
+	return log_explore(scenario, &log, domain, SABOTAGE_SAMPLES, what, nth);
 }
 
 void log_sabotage_tests(void)
 {
-	for (u32 i = 0; i < ARRAY_SIZE(scenarios); i++) {
-		u32 spared = sabotage(&scenarios[i], SIM_MEM_CTRL, SIM_NO_FENCE) +
-			     sabotage(&scenarios[i], SIM_MEM_CTRL, SIM_NO_FLUSH) +
-			     sabotage(&scenarios[i], SIM_MEM_CTRL, SIM_CACHED) +
-			     sabotage(&scenarios[i], SIM_CPU_CACHE, SIM_NO_FENCE);
-
-		if (!EXPECT(spared == scenarios[i].spared))
-			printf("\t%s: nobody missed %u steps\n", scenarios[i].name, spared);
-	}
+	for (u32 i = 0; i < ARRAY_SIZE(scenarios); i++)
+		sabotage_all_steps(&(struct sabotaged){
+			.name = scenarios[i].name, .spared = scenarios[i].spared,
+			.scenario = &scenarios[i], .explore = explore_sabotaged,
+		});
 }

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Leaves out each fence, flush and copy past the caches of an operation in turn. Somebody must miss each, or it
+ * is not needed: tests that don't notice prove nothing, and steps that nobody misses cost time.
+ */
+#include <stdio.h>
+
+#include "sabotage.h"
+#include "test.h"
+
+const char *const domain_names[] = { "memory controller", "CPU cache" };
+
+/* Returns how many steps of one kind nobody missed. */
+static u32 sabotage(const struct sabotaged *operation, enum sim_domain domain, enum sim_sabotage what)
+{
+	static const char *const names[] = { "", "fence", "flush", "copy past the caches" };
+	u32 spared = 0;
+
+	for (u32 nth = 0;; nth++) {
+		const char *wrong;
+
+		sim_seed(1);
+		wrong = operation->explore(operation->scenario, domain, what, nth);
+		if (!sim_sabotage_reached())
+			return spared;
+		if (!sim_sabotaged())
+			continue;
+		if (!wrong)
+			spared++;
+		if (!wrong && !operation->spared)
+			printf("\t%s, %s: nobody misses %s %u\n", operation->name, domain_names[domain],
+			       names[what], nth);
+	}
+}
+
+void sabotage_all_steps(const struct sabotaged *operation)
+{
+	u32 spared = sabotage(operation, SIM_MEM_CTRL, SIM_NO_FENCE) +
+		     sabotage(operation, SIM_MEM_CTRL, SIM_NO_FLUSH) +
+		     sabotage(operation, SIM_MEM_CTRL, SIM_CACHED) +
+		     sabotage(operation, SIM_CPU_CACHE, SIM_NO_FENCE);
+
+	if (!EXPECT(spared == operation->spared))
+		printf("\t%s: nobody missed %u steps\n", operation->name, spared);
+}
