@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * May a device be formatted: can Forebay use it, and is it nobody else's?
+ * May a device be formatted: can Forebay use it, and is it nobody else's? And is it, once it was?
  */
 #include <string.h>
 
+#include "../core/host_pm.h"
 #include "fitness.h"
 #include "message.h"
 #include "namespace.h"
@@ -65,4 +66,23 @@ bool unclaimed(const struct device *dev)
 		advice("To overwrite it whatever it is: --force");
 	}
 	return !found;
+}
+
+/**
+ * formatted - is what was just made on a device there, and nothing of others?
+ * @dev: device, mapped by pm_host_map()
+ *
+ * New superblocks and tables have overwritten some signatures of file systems; others lie elsewhere, and go now.
+ *
+ * Return: false, after a message, if that failed.
+ */
+bool formatted(const struct device *dev)
+{
+	if (pm_host_error())
+		problem("writing to %s failed: %s", dev->path, strerror(pm_host_error()));
+	else if (!signature_wipe_all(dev->fd))
+		problem("cannot wipe what %s held before", dev->path);
+	else
+		return true;
+	return false;
 }

@@ -9,5 +9,6 @@
 
 bool usable(const struct device *dev);
 bool unclaimed(const struct device *dev);
+bool formatted(const struct device *dev);
 
 #endif

@@ -10,7 +10,6 @@
 #include "fitness.h"
 #include "format.h"
 #include "message.h"
-#include "signature.h"
 #include "store.h"
 #include "verb.h"
 
@@ -158,15 +157,8 @@ static enum exit_status make(const struct request *req, const struct device *dev
 		advice("Choose fewer with --files, or leave it out.");
 		return FAILED;
 	}
-	if (!err && pm_host_error()) {
-		problem("writing to %s failed: %s", req->path, strerror(pm_host_error()));
+	if (!err && !formatted(dev))
 		return FAILED;
-	}
-	/* Our tables have overwritten most signatures; others lie at the end of the device. */
-	if (!err && !signature_wipe_all(dev->fd)) {
-		problem("cannot wipe what %s held before", req->path);
-		return FAILED;
-	}
 	if (!err)
 		err = ps_open(&ps, dev->base, dev->size, PS_OPEN_READ_ONLY);
 	if (err) {

@@ -9,7 +9,6 @@
 #include "../core/host_pm.h"
 #include "fitness.h"
 #include "message.h"
-#include "signature.h"
 #include "verb.h"
 #include "writelog_log.h"
 
@@ -178,15 +177,8 @@ static enum exit_status make(const struct request *req, const struct device *dev
 		advice("Choose fewer or smaller ones, or leave --generations and --chunk-size out.");
 		return FAILED;
 	}
-	if (!err && pm_host_error()) {
-		problem("writing to %s failed: %s", req->path, strerror(pm_host_error()));
+	if (!err && !formatted(dev))
 		return FAILED;
-	}
-	/* The superblocks have overwritten some signatures; others lie elsewhere. */
-	if (!err && !signature_wipe_all(dev->fd)) {
-		problem("cannot wipe what %s held before", req->path);
-		return FAILED;
-	}
 	if (!err)
 		err = wl_open(&wl, dev->base, dev->size, WL_OPEN_READ_ONLY);
 	if (err) {
