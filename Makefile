@@ -43,10 +43,11 @@ bench: modules tools ## compare Forebay with its peers (BENCH='sync --full'; ben
 
 PYTEST = /usr/bin/python3 -m pytest -q -p no:cacheprovider
 
-test: ## what CI runs: crash states and units on the host, the command and power cuts in the guest (N=4)
+test: ## what CI runs: crash states and units on the host; semantics, the command and power cuts in the guest (N=4)
 	scripts/setup --for test
 	@$(MAKE) --no-print-directory modules tools
 	@$(MAKE) --no-print-directory test-core test-host test-tools
+	tests/run --boot calls,interface,emu
 	tests/powercut/run $(or $(N),4)
 
 test-all: ## everything: test, and test-vm, test-apps, test-machine (KERNEL=debug: under KASAN and lockdep)
@@ -89,6 +90,9 @@ powercut: modules tools ## cut the power N times and look for lost promises (N=1
 powercut-selftest: modules tools ## show that the power-cut campaign notices faults put in on purpose
 	tests/powercut/selftest
 
+emucuts: modules tools ## thousands of emulated power cuts in one boot (N=1000, EMUCUTS='--subject writelog ...')
+	tests/emu/run $(or $(N),1000) $(EMUCUTS)
+
 tools: ## build the forebay command into build/tools/
 	@$(MAKE) --no-print-directory -C tools O=../build/tools
 
@@ -102,4 +106,4 @@ check: ## static checks: checkpatch, sparse, W=1, analyzers, Python and man page
 clean: ## remove build/
 	rm -rf build
 
-.PHONY: help setup modules test test-all test-machine test-host test-tools test-vm demo bench test-core test-apps debug-kernel test-pmdk test-agree powercut powercut-selftest tools lib check clean
+.PHONY: help setup modules test test-all test-machine test-host test-tools test-vm demo bench test-core test-apps debug-kernel test-pmdk test-agree powercut powercut-selftest emucuts tools lib check clean
