@@ -33,7 +33,8 @@ def devices_fixture(request):
 
 def boot(devices, part, pmem=64):
     """Carries out one part; returns what it said, as a dictionary of the lines' first words."""
-    settings = Settings(pmem=pmem * MIB, nvme=GIB, mem=GIB, kernel=KERNEL, keep=devices, timeout=240)
+    settings = Settings(pmem=pmem * MIB, nvme=GIB, mem=GIB, kernel=KERNEL, keep=devices,
+                        timeout=240 if KERNEL == "stock" else 900)
     said, errors = {}, []
     guest = CHECKOUT / "tests/boots/guest.py"
     with Machine(settings, ["/usr/bin/python3", str(guest), part], stderr=errors.append) as machine:
