@@ -26,11 +26,11 @@ def run(place):
         git("add", ".")
         git("commit", "-q", "-m", f"commit {number}")
     expect(git("status", "--porcelain") == "", "the work tree is not clean")
-    git("push", "-q", "origin", "HEAD")
+    git("push", "-q", "origin", "HEAD:refs/heads/pushed")     # a checkout under test may be on no branch
     git("fsck", "--full", "--strict", "--no-dangling")
     git("gc", "-q", "--prune=now")
     git("fsck", "--full", "--strict", "--no-dangling")
     call("git", "fsck", "--full", cwd=origin, env=WHO)
-    expect(git("rev-parse", "HEAD") == call("git", "rev-parse", "HEAD", cwd=origin, env=WHO), "what was pushed has not arrived")
+    expect(git("rev-parse", "HEAD") == call("git", "rev-parse", "refs/heads/pushed", cwd=origin, env=WHO), "what was pushed has not arrived")
     expect(len(git("log", "--format=%h", f"-{commits}", "--grep=^commit").split()) == commits, "commits are missing")
     place.note(f"{git('rev-list', '--count', 'HEAD').strip()} commits")
