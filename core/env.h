@@ -25,6 +25,7 @@
 #include <linux/build_bug.h>
 #include <linux/cache.h>
 #include <linux/compiler.h>
+#include <linux/crc32.h>
 #include <linux/crc32c.h>
 #include <linux/errno.h>
 #include <linux/libnvdimm.h>
@@ -36,6 +37,9 @@
 #include <asm/byteorder.h>
 
 #include "pm_trace.h"
+
+/* Of a header or a word: crc32c() would clear a descriptor six times as large first, on its way to the crypto API. */
+#define crc32c_few(crc, address, length)	__crc32c_le(crc, (const u8 *)(address), length)
 
 static inline void pm_store64(__le64 *to, __le64 value)
 {
@@ -115,6 +119,8 @@ static inline u32 crc32c(u32 crc, const void *address, unsigned int length)
 	}
 	return crc;
 }
+
+#define crc32c_few	crc32c
 
 /* Index of the first byte that is not @c, as a pointer; NULL: none. */
 static inline void *memchr_inv(const void *start, int c, size_t bytes)

@@ -34,7 +34,7 @@ void wl_slot_take(struct wl_slot *slot, u32 gen, u64 id, u32 chunk)
 /* Where data of that length would begin in the slot's chunk. */
 static u64 place(const struct wl *wl, const struct wl_slot *slot, u32 len)
 {
-	return wl_round_up(slot->head, len % wl->align ? WL_DATA_ALIGN : wl->align);
+	return wl_round_up(slot->head, len & (wl->align - 1) ? WL_DATA_ALIGN : wl->align);
 }
 
 /**

@@ -64,7 +64,7 @@ static inline u32 wl_sum(const struct wl *wl, u64 a, u64 b, u64 c)
 {
 	__le64 numbers[] = { cpu_to_le64(a), cpu_to_le64(b), cpu_to_le64(c) };
 
-	return ~crc32c(wl->seed, numbers, sizeof(numbers));
+	return ~crc32c_few(wl->seed, numbers, sizeof(numbers));
 }
 
 static inline u64 wl_word_id(u64 word)
@@ -107,7 +107,7 @@ static inline u32 wl_entry_crc(const struct wl *wl, u32 number, const struct wl_
 	struct wl_entry_onmedia covered = *rec;
 
 	covered.crc = cpu_to_le32(number);
-	return ~crc32c(wl->seed, &covered, sizeof(covered));
+	return ~crc32c_few(wl->seed, &covered, sizeof(covered));
 }
 
 u64 wl_gen_newest(const struct wl *wl, u32 gen);

@@ -125,10 +125,10 @@ static int dwl_pin(struct dwl *w, struct dwl_portion *p, bool nowait)
 int dwl_append(struct dwl *w, enum wl_op op, u64 *sector, u64 end, struct bio *bio,
 	       struct bvec_iter *iter, bool nowait)
 {
-	struct dwl_portion p;
+	/* No initializer, nor the compiler's: it would clear the array, too. */
+	struct dwl_portion p __uninitialized;
 	int err = 0;
 
-	/* Not with an initializer: that would clear the array, too. */
 	p.op = op;
 	p.sector = *sector;
 	p.end = end;
