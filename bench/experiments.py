@@ -57,7 +57,8 @@ WRITERS, SIZES, MIXES = (1, 2, 4, 8), ("4k", "64k", "1m"), (1, 30, 50, 70, 99)
 SCALING = tuple(f"bare-{block}-j{jobs}" for block in SIZES for jobs in WRITERS)
 SCALING_FSYNC = tuple(f"fsync-{block}-j{jobs}" for block in SIZES for jobs in WRITERS)
 MIXED = tuple(f"bare-mix-w{writes}-j{jobs}" for writes in MIXES for jobs in WRITERS)
-DATABASES = ("redis-set-c1", "redis-set-c50", "rocksdb-fillsync-t1", "rocksdb-fillsync-t8")
+DATABASES = ("redis-set-c1", "redis-set-c50", "rocksdb-fillsync-t1", "rocksdb-fillsync-t8",
+             "mariadb-insert-t1", "mariadb-insert-t8")
 BARE_PEERS = ("bare-ssd", "bare-dm-writecache", "bare-writelog")
 READS_AND_WRITES = ("seqwrite", "seqread-cold", "seqread-cached", "randread-cached")
 
@@ -109,14 +110,16 @@ EXPERIMENTS = {
         tuple(Target(workload, "dm-writecache", 1.0, "writelog") for workload in SCALING_FSYNC
               if not workload.endswith("j1")), seconds=1),
     "writelog-sustained": Experiment(
-        "thesis figure 5.4: a minute of writes into a small cache", ("bare-sustained",),
+        "thesis figure 5.4: a minute of writes into a small cache", ("bare-sustained", "bare-sustained-least"),
         ("bare-ssd", "small-dm-writecache", "small-writelog"),
-        (Target("bare-sustained", "small-dm-writecache", 1.0, "small-writelog"),), rounds=1, least_rounds=1),
+        (Target("bare-sustained", "small-dm-writecache", 1.0, "small-writelog"),
+         Target("bare-sustained-least", "small-writelog", 0.5, "small-writelog", "bare-sustained")),
+        rounds=1, least_rounds=1, budget=900),
     "writelog-mix": Experiment(
         "thesis figure 5.5: reads and writes", MIXED, BARE_PEERS,
         tuple(Target(workload, "bare-dm-writecache", 1.0, "bare-writelog") for workload in MIXED), seconds=1),
     "writelog-databases": Experiment(
-        "thesis figures 5.6 and 5.7: Redis and RocksDB", DATABASES, ("ext4", "dm-writecache", "writelog", "ext4-dax"),
+        "thesis figures 5.6 to 5.8: Redis, RocksDB, MariaDB", DATABASES, ("ext4", "dm-writecache", "writelog", "ext4-dax"),
         tuple(Target(workload, "dm-writecache", 1.0, "writelog") for workload in DATABASES)),
     "writelog-zipf": Experiment(
         "bytes that reach the SSD when few blocks are overwritten often", ("bare-zipf",),

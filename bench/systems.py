@@ -78,7 +78,8 @@ def small_pmem():
 # which the workloads on file systems don't reach: dm-writecache answers from PMem throughout. Other values of
 # autocommit_blocks don't matter when each write is followed by a flush.
 WRITECACHE = "writecache p {ssd} {pmem} 4096 0"
-WRITELOG = "forebay-wlog {ssd} {pmem}"
+# The same block size; the defaults for the rest.
+WRITELOG = "forebay-wlog {ssd} {pmem} 2 block_size 4096"
 
 
 @contextmanager

@@ -4,7 +4,7 @@
 Besides the value, in the workload's unit, a workload may return figures of its own; they go to the JSON results.
 """
 
-from . import block, fio, ranges, redis, untar
+from . import block, fio, mariadb, ranges, redis, untar
 
 OPS, MIB, FILES = "ops/s", "MiB/s", "files/s"
 
@@ -22,7 +22,10 @@ WORKLOADS = {
     "randread-cached": (OPS, "4 KiB random read, cached", fio.random_read()),
     "rocksdb-fillsync-t1": (OPS, "RocksDB fillsync, 1 thread", block.fillsync(1)),
     "rocksdb-fillsync-t8": (OPS, "RocksDB fillsync, 8 threads", block.fillsync(8)),
+    "mariadb-insert-t1": (OPS, "MariaDB, sysbench oltp_insert, 1 thread", mariadb.inserts(1)),
+    "mariadb-insert-t8": (OPS, "MariaDB, sysbench oltp_insert, 8 threads", mariadb.inserts(8)),
     "bare-sustained": (MIB, "4 KiB direct writes for a minute into a small cache, 4 writers", block.sustained()),
+    "bare-sustained-least": (MIB, "the worst half second of bare-sustained, which runs before it", block.sustained_least()),
     "bare-zipf": ("× absorbed", "4 KiB zipfian overwrites: MiB written for a MiB that reaches the SSD", block.zipfian()),
     "untar": (FILES, "tar x of kernel sources, no sync", untar.untar()),
     **{f"mapped-{mib}m": (MIB, f"2 MiB stored to a mapping of {mib} MiB, fdatasync", ranges.synced_mapping(mib, 512))
