@@ -38,7 +38,7 @@
 
 #include "pm_trace.h"
 
-/* Of a header or a word: crc32c() would clear a descriptor six times as large first, on its way to the crypto API. */
+/* Of a header or a word: crc32c() would first clear a descriptor six times as large, for the crypto API. */
 #define crc32c_few(crc, address, length)	__crc32c_le(crc, (const u8 *)(address), length)
 
 static inline void pm_store64(__le64 *to, __le64 value)

@@ -4,8 +4,10 @@
  *
  * Pages of the log that a piece fills are written from where they are; parts of
  * pages are gathered in pages of DRAM first (a mempool: this goes on when
- * memory is short). How many bios are out at a time depends on how full the log
- * is, and while it isn't nearly full, reads go first.
+ * memory is short). How much is out at a time depends on how full the log is,
+ * and while it isn't nearly full, reads go first. When that much is out, the worker
+ * sleeps until half of it is done, not at every bio: so what it submits then goes
+ * down together (a plug), and it wakes seldom.
  */
 #include <linux/delay.h>
 #include <linux/kthread.h>
@@ -15,6 +17,9 @@
 
 /* Bytes of a bio; as many pages as the mempool of bounce pages has. */
 #define DWL_BIO_BYTES		(BIO_MAX_VECS << PAGE_SHIFT)
+/* What is out is counted in so many bytes; a smaller bio counts as one. */
+#define DWL_UNIT_BYTES		SZ_128K
+#define DWL_UNITS		(DWL_BIO_BYTES / DWL_UNIT_BYTES)
 
 struct dwl_wbio {
 	struct dwl *w;
@@ -36,6 +41,11 @@ void dwl_origin_exit(struct dwl *w)
 {
 	bioset_exit(&w->bios);
 	mempool_exit(&w->bounce);
+}
+
+static u32 dwl_units(u64 bytes)
+{
+	return DIV_ROUND_UP_ULL(bytes, DWL_UNIT_BYTES);
 }
 
 static bool dwl_in_log(const struct dwl *w, const void *address)
@@ -71,8 +81,9 @@ static void dwl_bio_done(struct bio *bio)
 	dwl_bio_free(w, bio);
 	/* With the lock, so that the worker can see to it that we are through with @w. */
 	spin_lock_irqsave(&w->bios_done.lock, flags);
-	WRITE_ONCE(w->bios_below, w->bios_below - 1);
-	wake_up_locked(&w->bios_done);
+	WRITE_ONCE(w->units_below, w->units_below - dwl_units(wb->bytes));
+	if (w->units_below <= w->units_awaited)
+		wake_up_locked(&w->bios_done);
 	spin_unlock_irqrestore(&w->bios_done.lock, flags);
 }
 
@@ -86,18 +97,28 @@ static s64 dwl_reads_below(const struct dwl *w)
 	return n;
 }
 
-/* The fuller the log, the more bios at a time; nobody who waits: fewer, and readers first. */
+/* Sleeps until no more than this is out. */
+static void dwl_units_wait(struct dwl *w, u32 units)
+{
+	spin_lock_irq(&w->bios_done.lock);
+	w->units_awaited = units;
+	spin_unlock_irq(&w->bios_done.lock);
+	wait_event(w->bios_done, READ_ONCE(w->units_below) <= units);
+}
+
+/* The fuller the log, the more at a time; nobody who waits: less, and readers first. */
 static void dwl_pace(struct dwl *w)
 {
-	u32 low = w->params.low_mark, level = dwl_space_level(w), depth = w->params.depth;
+	u32 low = w->params.low_mark, level = dwl_space_level(w), most = w->params.depth * DWL_UNITS;
 	int patience;
 
 	if (!READ_ONCE(w->space.throttled) && READ_ONCE(w->flush_to) <= w->freed_to) {
-		depth = 1 + (depth - 1) * (max(level, low) - low) / (100 - low);
+		most = 1 + (most - 1) * (max(level, low) - low) / (100 - low);
 		for (patience = 20; patience && dwl_reads_below(w) > 0; patience--)
 			usleep_range(100, 300);
 	}
-	wait_event(w->bios_done, READ_ONCE(w->bios_below) < depth);
+	if (READ_ONCE(w->units_below) >= most)
+		dwl_units_wait(w, most / 2);
 }
 
 static void dwl_bio_submit(struct dwl *w, struct bio *bio)
@@ -111,14 +132,29 @@ static void dwl_bio_submit(struct dwl *w, struct bio *bio)
 	wb->began = dwl_now(w);
 	wb->bytes = bio->bi_iter.bi_size;
 	spin_lock_irq(&w->bios_done.lock);
-	w->bios_below++;
+	w->units_below += dwl_units(wb->bytes);
 	spin_unlock_irq(&w->bios_done.lock);
 	submit_bio(bio);
 }
 
-static struct bio *dwl_bio_new(struct dwl *w, u64 sector)
+/* A guess at how many vectors it takes to write @piece and those that lie behind it on the origin. */
+static u32 dwl_run_vecs(const struct dwl *w, const struct dwl_piece *piece)
 {
-	struct bio *bio = bio_alloc_bioset(w->origin->bdev, BIO_MAX_VECS, REQ_OP_WRITE, GFP_NOIO, &w->bios);
+	const struct dwl_piece *next, *end = w->pieces + w->nr_pieces;
+	u64 bytes = (u64)piece->sectors << WL_SECTOR_SHIFT;
+
+	for (next = piece + 1; next < end && bytes < DWL_BIO_BYTES; piece = next++) {
+		if (next->sector != piece->sector + piece->sectors || next->value & DWL_ZERO)
+			break;
+		bytes += (u64)next->sectors << WL_SECTOR_SHIFT;
+	}
+	return min_t(u64, (bytes >> PAGE_SHIFT) + 2, BIO_MAX_VECS);
+}
+
+static struct bio *dwl_bio_new(struct dwl *w, const struct dwl_piece *piece, u64 sector)
+{
+	struct bio *bio = bio_alloc_bioset(w->origin->bdev, dwl_run_vecs(w, piece), REQ_OP_WRITE, GFP_NOIO,
+					   &w->bios);
 
 	container_of(bio, struct dwl_wbio, bio)->w = w;
 	bio->bi_iter.bi_sector = sector;
@@ -150,7 +186,7 @@ static int dwl_bio_add(struct dwl *w, struct bio *bio, const void *data, u32 byt
 	void *to;
 
 	bytes = min(bytes, DWL_BIO_BYTES - bio->bi_iter.bi_size);
-	if (!bytes || bio->bi_vcnt == BIO_MAX_VECS)
+	if (!bytes || bio->bi_vcnt == bio->bi_max_vecs)
 		return 0;
 	/* An emulated log's pages could not be told from ours when the bio is freed. */
 	if (PAGE_ALIGNED(data) && bytes >= PAGE_SIZE && !is_vmalloc_addr(data))
@@ -178,7 +214,7 @@ static int dwl_write_piece(struct dwl *w, const struct dwl_piece *piece, struct 
 			*bio = NULL;
 		}
 		if (!*bio)
-			*bio = dwl_bio_new(w, sector);
+			*bio = dwl_bio_new(w, piece, sector);
 		added = dwl_bio_add(w, *bio, data, (end - sector) << WL_SECTOR_SHIFT);
 		if (added < 0) {
 			DMERR_LIMIT("%pg: data of sector %llu of the origin cannot be read", w->cache->bdev,
@@ -198,7 +234,7 @@ static int dwl_write_piece(struct dwl *w, const struct dwl_piece *piece, struct 
 
 static void dwl_bios_wait(struct dwl *w)
 {
-	wait_event(w->bios_done, !READ_ONCE(w->bios_below));
+	dwl_units_wait(w, 0);
 	spin_lock_irq(&w->bios_done.lock);
 	spin_unlock_irq(&w->bios_done.lock);
 }
@@ -212,11 +248,13 @@ static void dwl_bios_wait(struct dwl *w)
 int dwl_origin_write_pieces(struct dwl *w)
 {
 	struct bio *bio = NULL;
+	struct blk_plug plug;
 	int err = 0;
 	u64 began;
 	u32 i;
 
 	w->batch_status = BLK_STS_OK;
+	blk_start_plug(&plug);
 	for (i = 0; i < w->nr_pieces && !err && !READ_ONCE(w->batch_status); i++) {
 		const struct dwl_piece *piece = &w->pieces[i];
 
@@ -232,6 +270,7 @@ int dwl_origin_write_pieces(struct dwl *w)
 		dwl_bio_free(w, bio);
 	else if (bio)
 		dwl_bio_submit(w, bio);
+	blk_finish_plug(&plug);
 	dwl_bios_wait(w);
 	if (!err)
 		err = blk_status_to_errno(READ_ONCE(w->batch_status));

@@ -146,7 +146,7 @@ struct dwl_params {
 	u32 block_size;
 	u32 high_mark;			/* percent of the generations in use: begin to write back */
 	u32 low_mark;			/* and end */
-	u32 depth;			/* most bios at the origin */
+	u32 depth;			/* most MiB at the origin */
 	u32 error_timeout;		/* seconds that a full log waits for a failing origin */
 	u32 allow_volatile;		/* 1: the log may be ordinary memory */
 	bool skip_damage;
@@ -219,7 +219,8 @@ struct dwl {
 	mempool_t bounce;		/* pages */
 	struct dwl_piece *pieces;
 	u32 nr_pieces, max_pieces;
-	u32 bios_below;			/* with bios_done.lock */
+	u32 units_below;		/* with bios_done.lock, as is the next: origin.c */
+	u32 units_awaited;		/* the worker waits for so few */
 	wait_queue_head_t bios_done;
 	blk_status_t batch_status;
 	u64 batch_credit;		/* 16.16: bytes of credit for a byte written */
