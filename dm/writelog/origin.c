@@ -240,17 +240,17 @@ static void dwl_bios_wait(struct dwl *w)
 }
 
 /**
- * dwl_origin_write_pieces() - write w->pieces to the origin, and flush it
+ * dwl_origin_write_pieces() - write w->pieces to the origin
  * @w: the target; the worker calls
  *
- * Return: 0, when all of them are durable there; else they may or may not be.
+ * Return: 0, when all of them are there, and will be durable when it has been
+ * flushed; else they may or may not be.
  */
 int dwl_origin_write_pieces(struct dwl *w)
 {
 	struct bio *bio = NULL;
 	struct blk_plug plug;
 	int err = 0;
-	u64 began;
 	u32 i;
 
 	w->batch_status = BLK_STS_OK;
@@ -272,12 +272,37 @@ int dwl_origin_write_pieces(struct dwl *w)
 		dwl_bio_submit(w, bio);
 	blk_finish_plug(&plug);
 	dwl_bios_wait(w);
-	if (!err)
-		err = blk_status_to_errno(READ_ONCE(w->batch_status));
-	if (err)
-		return err;
-	began = dwl_now(w);
-	err = blkdev_issue_flush(w->origin->bdev);
-	dwl_latency(w, DWL_PHASE_FLUSH, began);
+	return err ? err : blk_status_to_errno(READ_ONCE(w->batch_status));
+}
+
+static void dwl_flush_bio_done(struct bio *bio)
+{
+	struct dwl *w = bio->bi_private;
+
+	complete(&w->flush_done);
+}
+
+/* Makes durable what has been written; other writes may go on meanwhile. */
+void dwl_origin_flush_begin(struct dwl *w)
+{
+	struct bio *bio = &w->flush_bio;
+
+	bio_init(bio, w->origin->bdev, NULL, 0, REQ_OP_WRITE | REQ_PREFLUSH);
+	bio->bi_private = w;
+	bio->bi_end_io = dwl_flush_bio_done;
+	reinit_completion(&w->flush_done);
+	w->flush_began = dwl_now(w);
+	submit_bio(bio);
+}
+
+/* Waits for it. */
+int dwl_origin_flush_end(struct dwl *w)
+{
+	int err;
+
+	wait_for_completion_io(&w->flush_done);
+	dwl_latency(w, DWL_PHASE_FLUSH, w->flush_began);
+	err = blk_status_to_errno(w->flush_bio.bi_status);
+	bio_uninit(&w->flush_bio);
 	return err;
 }

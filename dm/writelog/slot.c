@@ -81,6 +81,7 @@ static int dwl_gen_next(struct dwl *w, struct dwl_gen *full)
 	gen->id = ++w->last_id;
 	gen->state = DWL_GEN_CURRENT;
 	gen->sealed = false;
+	gen->written = false;
 	atomic_set(&gen->seq, 0);
 	atomic_set(&gen->chunks, 0);
 	WRITE_ONCE(w->nr_free, w->nr_free - 1);

@@ -21,7 +21,8 @@ static int dwl_alloc(struct dwl *w)
 	w->slots = kvcalloc(w->params.slots, sizeof(*w->slots), GFP_KERNEL);
 	w->max_pieces = clamp(blocks_a_gen, 1024, 65536);
 	w->pieces = kvcalloc(w->max_pieces, sizeof(*w->pieces), GFP_KERNEL);
-	if (!w->gens || !w->slots || !w->pieces)
+	w->flushed_pieces = kvcalloc(w->max_pieces, sizeof(*w->pieces), GFP_KERNEL);
+	if (!w->gens || !w->slots || !w->pieces || !w->flushed_pieces)
 		return -ENOMEM;
 	for (i = 0; i < w->params.slots; i++)
 		mutex_init(&w->slots[i].lock);
@@ -35,9 +36,11 @@ void dwl_free_state(struct dwl *w)
 	kvfree(w->gens);
 	kvfree(w->slots);
 	kvfree(w->pieces);
+	kvfree(w->flushed_pieces);
 	w->gens = NULL;
 	w->slots = NULL;
 	w->pieces = NULL;
+	w->flushed_pieces = NULL;
 }
 
 static int dwl_load(struct dwl *w)

@@ -25,6 +25,7 @@ static int dwl_init(struct dwl *w)
 	init_waitqueue_head(&w->gen_freed);
 	init_waitqueue_head(&w->kick);
 	init_waitqueue_head(&w->bios_done);
+	init_completion(&w->flush_done);
 	return init_srcu_struct(&w->srcu);
 }
 

@@ -7,7 +7,10 @@
  * and when a writer waits. It seals generations that their writers have left.
  *
  * A generation is freed only after all that was newest in it is durable on the
- * origin. If the origin refuses, everything stays where it is, readers find it in
+ * origin. While writers wait for room, the flush for one batch goes on beside the
+ * writes of the next: room comes back bio by bio, and a flush would be a pause.
+ * Index entries stay until the flush of their batch has ended, and generations
+ * are freed in their order. If the origin refuses, everything stays where it is, readers find it in
  * the log, and it is tried again until it succeeds or the target goes.
  */
 #include <linux/kthread.h>
@@ -31,13 +34,14 @@ static bool dwl_wanted(struct dwl *w)
 	       READ_ONCE(w->mode) == DWL_CLEANING;
 }
 
+/* The oldest that is not sealed, or not written. */
 static struct dwl_gen *dwl_closed(struct dwl *w, bool unsealed)
 {
 	struct dwl_gen *gen, *found = NULL;
 
 	mutex_lock(&w->gen_lock);
 	list_for_each_entry(gen, &w->closed_gens, list) {
-		if (unsealed && gen->sealed)
+		if (unsealed ? gen->sealed : gen->written)
 			continue;
 		found = gen;
 		break;
@@ -64,7 +68,6 @@ static void dwl_seal(struct dwl *w)
 static int dwl_write_batch(struct dwl *w, u64 seen)
 {
 	u64 live = 0;
-	int err;
 	u32 i;
 
 	for (i = 0; i < w->nr_pieces; i++)
@@ -72,14 +75,7 @@ static int dwl_write_batch(struct dwl *w, u64 seen)
 	w->batch_credit = div64_u64(seen << 16, max(live, 1));
 	if (seen > live)
 		dwl_count(w, DWL_SUPERSEDED_SECTORS, (seen - live) >> WL_SECTOR_SHIFT);
-	if (!live)
-		return 0;
-	err = dwl_origin_write_pieces(w);
-	if (err)
-		return err;
-	for (i = 0; i < w->nr_pieces; i++)
-		dwl_index_clear(w, &w->pieces[i]);
-	return 0;
+	return live ? dwl_origin_write_pieces(w) : 0;
 }
 
 static void dwl_gen_free(struct dwl *w, struct dwl_gen *gen)
@@ -98,7 +94,68 @@ static void dwl_gen_free(struct dwl *w, struct dwl_gen *gen)
 	wake_up_all(&w->gen_freed);
 }
 
-/* Everything of a generation to the origin; then it is free. */
+/* Nothing that was written is to be relied on: all is written again. */
+static void dwl_forget_written(struct dwl *w)
+{
+	struct dwl_gen *gen;
+
+	mutex_lock(&w->gen_lock);
+	list_for_each_entry(gen, &w->closed_gens, list)
+		gen->written = false;
+	mutex_unlock(&w->gen_lock);
+}
+
+/* The oldest, if it has been written. */
+static struct dwl_gen *dwl_oldest_written(struct dwl *w)
+{
+	struct dwl_gen *gen;
+
+	mutex_lock(&w->gen_lock);
+	gen = list_first_entry_or_null(&w->closed_gens, struct dwl_gen, list);
+	mutex_unlock(&w->gen_lock);
+	return gen && gen->written ? gen : NULL;
+}
+
+/* Waits for the flush that is on its way, if one is: what was written before it is done with. */
+static int dwl_flush_end(struct dwl *w)
+{
+	struct dwl_gen *gen;
+	int err;
+	u32 i;
+
+	if (w->flushing) {
+		w->flushing = false;
+		err = dwl_origin_flush_end(w);
+		if (err) {
+			dwl_forget_written(w);
+			return err;
+		}
+		for (i = 0; i < w->nr_flushed_pieces; i++)
+			dwl_index_clear(w, &w->flushed_pieces[i]);
+	}
+	while ((gen = dwl_oldest_written(w)))
+		dwl_gen_free(w, gen);
+	return 0;
+}
+
+/* A batch has been written. One flush at a time. */
+static int dwl_flush_begin(struct dwl *w)
+{
+	int err = dwl_flush_end(w);
+
+	if (err)
+		return err;
+	swap(w->pieces, w->flushed_pieces);
+	w->nr_flushed_pieces = w->nr_pieces;
+	dwl_origin_flush_begin(w);
+	w->flushing = true;
+	return 0;
+}
+
+/*
+ * Everything of a generation to the origin. It is free when the last flush for
+ * it has ended: on return, if nobody waits for room.
+ */
 static int dwl_write_back(struct dwl *w, struct dwl_gen *gen)
 {
 	u32 chunk = 0, index = 0;
@@ -116,12 +173,16 @@ static int dwl_write_back(struct dwl *w, struct dwl_gen *gen)
 		if (!seen && !w->nr_pieces)
 			break;
 		err = dwl_write_batch(w, seen);
+		if (!err && w->nr_pieces)
+			err = dwl_flush_begin(w);
 		trace_dwl_gen_written(w, gen->id, err);
 		if (err)
 			return err;
 	}
-	dwl_gen_free(w, gen);
-	return 0;
+	gen->written = true;
+	if (w->flushing && READ_ONCE(w->space.throttled) && !w->failing_since)
+		return 0;
+	return dwl_flush_end(w);
 }
 
 /* Says once that the origin fails, and once that it no longer does. */
@@ -190,24 +251,29 @@ int dwl_worker(void *data)
 
 	while (!kthread_should_stop()) {
 		struct dwl_gen *gen;
-		int err;
+		int err = 0, flush_err = 0;
 
 		dwl_seal(w);
 		gen = dwl_next(w);
-		if (!gen) {
+		if (!gen && !w->flushing) {
 			wait_event_idle(w->kick, kthread_should_stop() || dwl_has_work(w));
 			continue;
 		}
-		if (!gen->sealed)
+		if (gen && !gen->sealed)
 			continue;
-		err = dwl_write_back(w, gen);
+		if (gen)
+			err = dwl_write_back(w, gen);
+		if (!gen || err)
+			flush_err = dwl_flush_end(w);
 		if (err == -EINTR)
 			break;
+		err = err ?: flush_err;
 		dwl_origin_health(w, err);
 		delay = err ? min(2 * delay, DWL_RETRY_MOST) : DWL_RETRY_LEAST;
 		if (err)
 			wait_event_idle_timeout(w->kick, kthread_should_stop(), delay);
 	}
+	dwl_flush_end(w);
 	memalloc_noio_restore(noio);
 	return 0;
 }

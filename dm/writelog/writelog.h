@@ -50,6 +50,7 @@
 
 #include <linux/bio.h>
 #include <linux/blkdev.h>
+#include <linux/completion.h>
 #include <linux/device-mapper.h>
 #include <linux/mempool.h>
 #include <linux/mutex.h>
@@ -101,6 +102,7 @@ struct dwl_gen {
 	atomic_t chunks;		/* handed out; may be more than there are */
 	enum dwl_gen_state state;
 	bool sealed;
+	bool written;			/* to the origin; not durable there before the flush: writeback.c */
 	struct list_head list;		/* w->free_gens or w->closed_gens, oldest first */
 } ____cacheline_aligned_in_smp;
 
@@ -219,6 +221,12 @@ struct dwl {
 	mempool_t bounce;		/* pages */
 	struct dwl_piece *pieces;
 	u32 nr_pieces, max_pieces;
+	struct dwl_piece *flushed_pieces;	/* those that a flush is on its way for */
+	u32 nr_flushed_pieces;
+	bool flushing;
+	struct bio flush_bio;
+	struct completion flush_done;
+	u64 flush_began;
 	u32 units_below;		/* with bios_done.lock, as is the next: origin.c */
 	u32 units_awaited;		/* the worker waits for so few */
 	wait_queue_head_t bios_done;
@@ -324,6 +332,8 @@ s64 dwl_pieces_collect(struct dwl *w, const struct dwl_gen *gen, u32 *chunk, u32
 int dwl_origin_init(struct dwl *w);
 void dwl_origin_exit(struct dwl *w);
 int dwl_origin_write_pieces(struct dwl *w);
+void dwl_origin_flush_begin(struct dwl *w);
+int dwl_origin_flush_end(struct dwl *w);
 
 /* status.c */
 void dwl_status(struct dm_target *ti, status_type_t type, unsigned int flags, char *result,
