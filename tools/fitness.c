@@ -72,7 +72,8 @@ bool unclaimed(const struct device *dev)
  * formatted - is what was just made on a device there, and nothing of others?
  * @dev: device, mapped by pm_host_map()
  *
- * New superblocks and tables have overwritten some signatures of file systems; others lie elsewhere, and go now.
+ * New superblocks and tables have overwritten some signatures of file systems; others lie elsewhere, and go
+ * now.
  *
  * Return: false, after a message, if that failed.
  */

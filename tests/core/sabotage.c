@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Leaves out each fence, flush and copy past the caches of an operation in turn. Somebody must miss each, or it
- * is not needed: tests that don't notice prove nothing, and steps that nobody misses cost time.
+ * Leaves out each fence, flush and copy past the caches of an operation in turn. Somebody must miss each, or
+ * it is not needed: tests that don't notice prove nothing, and steps that nobody misses cost time.
  */
 #include <stdio.h>
 
