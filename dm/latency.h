@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* How long a step took: what a target keeps for each CPU and phase, and how it prints it. */
+#ifndef FOREBAY_DM_LATENCY_H
+#define FOREBAY_DM_LATENCY_H
+
+#include <linux/device-mapper.h>
+#include <linux/percpu.h>
+
+#define LATENCY_BINS	32		/* bin i: below 2^(i + 7) ns, not below half of that */
+
+struct latency {
+	u64 ns;
+	u32 bins[LATENCY_BINS];
+};
+
+static inline void latency_add(struct latency __percpu *latency, u64 ns)
+{
+	this_cpu_add(latency->ns, ns);
+	this_cpu_inc(latency->bins[clamp(fls64(ns) - 7, 0, LATENCY_BINS - 1)]);
+}
+
+/* A line, without its end: the name, the sum in ns, each bin that isn't empty as "<limit in ns:count". */
+static inline unsigned int latency_print(const struct latency __percpu *latency, const char *name, char *result,
+					 unsigned int maxlen, unsigned int sz)
+{
+	u32 bins[LATENCY_BINS] = { };
+	u64 ns = 0;
+	int cpu, i;
+
+	for_each_possible_cpu(cpu) {
+		const struct latency *part = per_cpu_ptr(latency, cpu);
+
+		ns += READ_ONCE(part->ns);
+		for (i = 0; i < LATENCY_BINS; i++)
+			bins[i] += READ_ONCE(part->bins[i]);
+	}
+	DMEMIT("%s %llu", name, ns);
+	for (i = 0; i < LATENCY_BINS; i++)
+		if (bins[i])
+			DMEMIT(" <%llu:%u", 128ULL << i, bins[i]);
+	return sz;
+}
+
+#endif

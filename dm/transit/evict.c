@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Eviction: workers take what is wanted from the sets' queues, in the order in which
+ * it was written, and send it down, a bio a block.
+ *
+ * A set's work is queued whenever a slot becomes wanted; so no two workers are at one
+ * set. How many are at work at a time is the workqueue's max_active.
+ *
+ * What the device refuses is valid again, and is tried again a little later; after
+ * DTC_TRIES times it counts as failed, flushes fail because of it, nobody waits
+ * for a slot any more, and it is still tried from time to time.
+ */
+#include "policy.h"
+#include "trace.h"
+
+#define DTC_RETRY_SOON	(HZ / 10)
+#define DTC_RETRY_LATER	(2 * HZ)
+/* Bios that are there when memory is short. */
+#define DTC_BIOS	64
+
+struct dtc_wb {
+	struct dtc *t;
+	struct dtc_slot *slot;
+	u64 began;
+	struct bio bio;			/* last: its vector follows */
+};
+
+/* With the set's lock held. */
+void dtc_want(struct dtc *t, struct dtc_set *set, struct dtc_slot *slot)
+{
+	slot->wanted = true;
+	if (slot->state == DTC_VALID)
+		queue_work(t->evictors, &set->work);
+}
+
+/* If it is (still) in a slot. Without locks. */
+void dtc_want_block(struct dtc *t, u64 block)
+{
+	struct dtc_set *set = dtc_set_of(t, block);
+	struct dtc_slot *slot;
+
+	spin_lock_irq(&set->lock);
+	slot = dtc_set_find(set, block);
+	if (slot && !slot->clean)
+		dtc_want(t, set, slot);
+	spin_unlock_irq(&set->lock);
+}
+
+/* Frees the slot of a block that the device has, too; false: it is no longer that. */
+bool dtc_drop_clean(struct dtc *t, u64 block)
+{
+	struct dtc_set *set = dtc_set_of(t, block);
+	struct dtc_slot *slot;
+	bool dropped = false;
+
+	spin_lock_irq(&set->lock);
+	slot = dtc_set_find(set, block);
+	if (slot && slot->clean && slot->state == DTC_VALID) {
+		dropped = true;
+		t->policy->left(t, slot);
+		dtc_set_leave(t, set, slot);
+	}
+	spin_unlock_irq(&set->lock);
+	return dropped;
+}
+
+/* The slot has no trouble any more, one way or the other. */
+void dtc_forgive(struct dtc *t, struct dtc_slot *slot)
+{
+	if (likely(!slot->tries))
+		return;
+	slot->tries = 0;
+	if (!atomic_dec_return(&t->troubled) && READ_ONCE(t->failing))
+		mod_delayed_work(t->events, &t->retry, 0);	/* says so */
+}
+
+static void dtc_refused(struct dtc *t, struct dtc_slot *slot, blk_status_t status)
+{
+	unsigned long delay = DTC_RETRY_SOON;
+
+	slot->state = DTC_VALID;
+	slot->wanted = false;
+	if (!slot->tries)
+		atomic_inc(&t->troubled);
+	slot->tries = min(slot->tries + 1, DTC_TRIES);
+	dtc_count(t, DTC_ERRORS, 1);
+	if (slot->tries == DTC_TRIES)
+		DMERR_LIMIT("%s: %pg refuses sector %llu: error %d; what was written there is in the cache only",
+			    dm_table_device_name(t->ti->table), t->below->bdev, slot->block << t->block_shift,
+			    blk_status_to_errno(status));
+	if (t->policy->stored)
+		t->policy->stored(t, slot);
+	if (slot->tries == DTC_TRIES)
+		delay = READ_ONCE(t->failing) ? DTC_RETRY_LATER : 0;
+	if (!READ_ONCE(t->quiet))
+		queue_delayed_work(t->events, &t->retry, delay);
+}
+
+/* The device has it; the slot goes, unless it stays as a copy. */
+static void dtc_written(struct dtc *t, struct dtc_set *set, struct dtc_slot *slot)
+{
+	dtc_count(t, DTC_EVICTED, 1);
+	if (!t->policy->keeps_clean) {
+		dtc_set_leave(t, set, slot);
+		return;
+	}
+	dtc_forgive(t, slot);
+	slot->state = DTC_VALID;
+	slot->wanted = false;
+	slot->clean = true;
+	dtc_set_dirty(t, set, -1);
+	t->policy->cleaned(t, slot);
+	/* After that: who began to wait before has not seen it. */
+	if (READ_ONCE(t->free.waiting)) {
+		t->policy->left(t, slot);
+		dtc_set_leave(t, set, slot);
+	}
+}
+
+static void dtc_bio_done(struct bio *bio)
+{
+	struct dtc_wb *wb = container_of(bio, struct dtc_wb, bio);
+	struct dtc_slot *slot = wb->slot;
+	struct dtc *t = wb->t;
+	struct dtc_set *set = dtc_set_of(t, slot->block);
+	unsigned long flags;
+
+	dtc_lap(t, DTC_PHASE_EVICTION, wb->began);
+	trace_dtc_evicted(t, slot->block, bio->bi_status);
+	spin_lock_irqsave(&set->lock, flags);
+	if (unlikely(bio->bi_status)) {
+		dtc_refused(t, slot, bio->bi_status);
+		if (slot->wanted)
+			queue_work(t->evictors, &set->work);
+	} else {
+		dtc_written(t, set, slot);
+	}
+	bio_put(bio);
+	dtc_set_wake(set);
+	spin_unlock_irqrestore(&set->lock, flags);
+}
+
+static void dtc_write_back(struct dtc *t, struct dtc_slot *slot)
+{
+	void *data = dtc_slot_data(t, slot);
+	struct dtc_wb *wb;
+	struct bio *bio;
+
+	bio = bio_alloc_bioset(t->below->bdev, 1, REQ_OP_WRITE, GFP_NOIO, &t->bios);
+	wb = container_of(bio, struct dtc_wb, bio);
+	wb->t = t;
+	wb->slot = slot;
+	wb->began = dtc_now(t);
+	bio->bi_iter.bi_sector = slot->block << t->block_shift;
+	bio->bi_end_io = dtc_bio_done;
+	__bio_add_page(bio, vmalloc_to_page(data), t->params.block_size, offset_in_page(data));
+	submit_bio(bio);
+}
+
+/* The first that is wanted and nobody is at work on; evicting from now on. */
+static struct dtc_slot *dtc_take(struct dtc *t, struct dtc_set *set)
+{
+	struct dtc_slot *slot, *found = NULL;
+
+	spin_lock_irq(&set->lock);
+	list_for_each_entry(slot, &set->queue, queue) {
+		if (!slot->wanted || slot->state != DTC_VALID || slot->clean)
+			continue;
+		found = slot;
+		slot->state = DTC_EVICTING;
+		if (t->policy->left)
+			t->policy->left(t, slot);
+		break;
+	}
+	spin_unlock_irq(&set->lock);
+	return found;
+}
+
+/* A worker at a set. */
+void dtc_evict(struct work_struct *work)
+{
+	struct dtc_set *set = container_of(work, struct dtc_set, work);
+	struct dtc_slot *slot;
+	struct blk_plug plug;
+
+	blk_start_plug(&plug);
+	while ((slot = dtc_take(set->t, set)))
+		dtc_write_back(set->t, slot);
+	blk_finish_plug(&plug);
+}
+
+/* Says once that the device fails, and once that it no longer does. */
+static void dtc_health(struct dtc *t, bool failed)
+{
+	if (failed && !t->failing) {
+		WRITE_ONCE(t->failing, true);
+		DMERR("%s: %pg fails: what it refuses stays in the cache and is tried again; flushes fail meanwhile",
+		      dm_table_device_name(t->ti->table), t->below->bdev);
+		dm_table_event(t->ti->table);
+		dtc_slot_line(t);
+	} else if (t->failing && !atomic_read(&t->troubled)) {
+		WRITE_ONCE(t->failing, false);
+		DMINFO("%s: %pg takes writes again", dm_table_device_name(t->ti->table), t->below->bdev);
+		dm_table_event(t->ti->table);
+	}
+}
+
+static bool dtc_retry_set(struct dtc *t, struct dtc_set *set)
+{
+	struct dtc_slot *slot;
+	bool failed = false;
+
+	spin_lock_irq(&set->lock);
+	list_for_each_entry(slot, &set->queue, queue) {
+		if (!slot->tries)
+			continue;
+		failed |= slot->tries == DTC_TRIES;
+		dtc_want(t, set, slot);
+	}
+	spin_unlock_irq(&set->lock);
+	return failed;
+}
+
+static void dtc_retry(struct work_struct *work)
+{
+	struct dtc *t = container_of(to_delayed_work(work), struct dtc, retry);
+	bool failed = false;
+	u32 nr;
+
+	for_each_set_bit(nr, t->occupied, dtc_nr_sets(t))
+		failed |= dtc_retry_set(t, &t->sets[nr]);
+	dtc_health(t, failed);
+}
+
+int dtc_evict_init(struct dtc *t)
+{
+	INIT_DELAYED_WORK(&t->retry, dtc_retry);
+	t->evictors = alloc_workqueue("transit/%s", WQ_UNBOUND | WQ_MEM_RECLAIM, t->params.workers,
+				      t->below->name);
+	t->events = alloc_workqueue("transit-events/%s", WQ_UNBOUND | WQ_MEM_RECLAIM, 0,
+				    t->below->name);
+	if (!t->evictors || !t->events)
+		return -ENOMEM;
+	return bioset_init(&t->bios, DTC_BIOS, offsetof(struct dtc_wb, bio), 0);
+}
+
+void dtc_evict_destroy(struct dtc *t)
+{
+	if (t->events)
+		destroy_workqueue(t->events);
+	if (t->evictors)
+		destroy_workqueue(t->evictors);
+	bioset_exit(&t->bios);
+}

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* What can be set: in the table line, and some of it later by message. */
+#include "policy.h"
+
+static const struct dtc_policy * const dtc_policies[] = {
+	&dtc_policy_transit,	/* the default */
+	&dtc_policy_pmbd,
+	&dtc_policy_pmbd70,
+	&dtc_policy_lru,
+	&dtc_policy_coactive,
+	&dtc_policy_none,
+};
+
+/* Paper 5: 512 MiB; but not most of a small machine's memory. */
+#define DTC_CACHE_DEFAULT	(512ULL << 20)
+#define DTC_MOST_WORKERS	256
+
+static int dtc_set_flag(bool *flag, const char *value)
+{
+	if (strcmp(value, "on") && strcmp(value, "off"))
+		return -ERANGE;
+	WRITE_ONCE(*flag, !strcmp(value, "on"));
+	return 0;
+}
+
+static int dtc_set_cache_size(struct dtc *t, const char *value, bool later)
+{
+	char *end;
+	u64 size = memparse(value, &end);
+
+	if (*end || !size || size > (u64)totalram_pages() << PAGE_SHIFT >> 1)
+		return -ERANGE;
+	t->params.cache_size = size;
+	return 0;
+}
+
+static int dtc_set_block_size(struct dtc *t, const char *value, bool later)
+{
+	u32 size;
+
+	if (kstrtou32(value, 10, &size) || size < 512 || size > PAGE_SIZE || !is_power_of_2(size))
+		return -ERANGE;
+	t->params.block_size = size;
+	return 0;
+}
+
+static int dtc_set_workers(struct dtc *t, const char *value, bool later)
+{
+	u32 workers;
+
+	if (kstrtou32(value, 10, &workers) || !workers || workers > DTC_MOST_WORKERS)
+		return -ERANGE;
+	WRITE_ONCE(t->params.workers, workers);
+	if (later)
+		workqueue_set_max_active(t->evictors, workers);
+	return 0;
+}
+
+static int dtc_set_policy(struct dtc *t, const char *value, bool later)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(dtc_policies); i++) {
+		if (!strcmp(value, dtc_policies[i]->name)) {
+			t->policy = dtc_policies[i];
+			return 0;
+		}
+	}
+	return -ERANGE;
+}
+
+static int dtc_set_eager_eviction(struct dtc *t, const char *value, bool later)
+{
+	int err = dtc_set_flag(&t->params.eager_eviction, value);
+
+	/* What is in the cache was not wanted so far. */
+	if (!err && later && t->params.eager_eviction)
+		dtc_want_all(t);
+	return err;
+}
+
+static int dtc_set_bypass(struct dtc *t, const char *value, bool later)
+{
+	return dtc_set_flag(&t->params.bypass, value);
+}
+
+struct dtc_key {
+	const char *name;
+	bool later;			/* may be set by message */
+	int (*set)(struct dtc *t, const char *value, bool later);
+};
+
+enum { DTC_KEY_CACHE_SIZE, DTC_KEY_BLOCK_SIZE, DTC_KEY_WORKERS, DTC_KEY_POLICY, DTC_KEY_EAGER, DTC_KEY_BYPASS };
+
+static const struct dtc_key dtc_keys[] = {
+	[DTC_KEY_CACHE_SIZE] = { "cache_size", false, dtc_set_cache_size },
+	[DTC_KEY_BLOCK_SIZE] = { "block_size", false, dtc_set_block_size },
+	[DTC_KEY_WORKERS] = { "workers", true, dtc_set_workers },
+	[DTC_KEY_POLICY] = { "policy", false, dtc_set_policy },
+	[DTC_KEY_EAGER] = { "eager_eviction", true, dtc_set_eager_eviction },
+	[DTC_KEY_BYPASS] = { "bypass", true, dtc_set_bypass },
+};
+
+static int dtc_set(struct dtc *t, const char *key, const char *value, bool later)
+{
+	size_t i;
+	int err;
+
+	for (i = 0; i < ARRAY_SIZE(dtc_keys); i++) {
+		if (strcmp(key, dtc_keys[i].name))
+			continue;
+		if (later && !dtc_keys[i].later)
+			return -EPERM;
+		err = dtc_keys[i].set(t, value, later);
+		if (!err)
+			t->params.given |= 1 << i;
+		return err;
+	}
+	return -ENOENT;
+}
+
+static void dtc_defaults(struct dtc *t)
+{
+	struct dtc_params *p = &t->params;
+
+	p->cache_size = min(DTC_CACHE_DEFAULT, (u64)totalram_pages() << PAGE_SHIFT >> 4);
+	p->block_size = clamp(bdev_physical_block_size(t->below->bdev), 512, PAGE_SIZE);
+	p->workers = min(num_online_cpus(), DTC_MOST_WORKERS);
+	p->eager_eviction = true;
+	p->bypass = true;
+	t->policy = dtc_policies[0];
+}
+
+static int dtc_params_check(struct dtc *t)
+{
+	struct dtc_params *p = &t->params;
+
+	if (p->block_size < bdev_logical_block_size(t->below->bdev)) {
+		t->ti->error = "block_size must be the device's block size or more";
+		return -EINVAL;
+	}
+	if (p->cache_size / p->block_size >= DTC_NO_SLOT || p->cache_size < p->block_size) {
+		t->ti->error = "cache_size must be a block or more, and less than 2^32 blocks";
+		return -EINVAL;
+	}
+	t->block_shift = ilog2(p->block_size) - SECTOR_SHIFT;
+	t->nr_slots = t->policy->no_cache ? 0 : div_u64(p->cache_size, p->block_size);
+	return 0;
+}
+
+/**
+ * dtc_params_parse() - the words of the table line behind the device
+ * @t: the target; its device is claimed
+ * @argc: how many: 0, or their number and so many
+ * @argv: the words
+ *
+ * Return: 0 or a negative errno with ti->error set.
+ */
+int dtc_params_parse(struct dtc *t, unsigned int argc, char **argv)
+{
+	unsigned int i, count;
+
+	dtc_defaults(t);
+	if (argc && (kstrtouint(argv[0], 10, &count) || count != argc - 1 || count % 2)) {
+		t->ti->error = "The device is followed by the number of words of options, in pairs";
+		return -EINVAL;
+	}
+	for (i = 1; i + 1 < argc; i += 2) {
+		int err = dtc_set(t, argv[i], argv[i + 1], false);
+
+		if (err) {
+			DMERR("option %s %s: %s", argv[i], argv[i + 1],
+			      err == -ENOENT ? "there is no such option" : "not such a value");
+			t->ti->error = "An option that there is not, or a value that it can't have";
+			return -EINVAL;
+		}
+	}
+	return dtc_params_check(t);
+}
+
+/* Message: set KEY VALUE */
+int dtc_params_set(struct dtc *t, const char *key, const char *value)
+{
+	int err = dtc_set(t, key, value, true);
+
+	if (err)
+		DMERR("set %s %s: error %d", key, value, err);
+	return err == -ENOENT ? -EINVAL : err;
+}
+
+static const char *dtc_flag(bool flag)
+{
+	return flag ? "on" : "off";
+}
+
+/* As the table line would have them. */
+void dtc_params_print(struct dtc *t, char *result, unsigned int maxlen, unsigned int *len)
+{
+	const struct dtc_params *p = &t->params;
+	unsigned int sz = *len;
+
+	if (p->given)
+		DMEMIT(" %u", 2 * hweight8(p->given));
+	if (p->given & 1 << DTC_KEY_CACHE_SIZE)
+		DMEMIT(" cache_size %llu", p->cache_size);
+	if (p->given & 1 << DTC_KEY_BLOCK_SIZE)
+		DMEMIT(" block_size %u", p->block_size);
+	if (p->given & 1 << DTC_KEY_WORKERS)
+		DMEMIT(" workers %u", p->workers);
+	if (p->given & 1 << DTC_KEY_POLICY)
+		DMEMIT(" policy %s", t->policy->name);
+	if (p->given & 1 << DTC_KEY_EAGER)
+		DMEMIT(" eager_eviction %s", dtc_flag(p->eager_eviction));
+	if (p->given & 1 << DTC_KEY_BYPASS)
+		DMEMIT(" bypass %s", dtc_flag(p->bypass));
+	*len = sz;
+}

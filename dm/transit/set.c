@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Sets: where a block's slot is, and who must wait before he may write it.
+ *
+ * Everything that happens to a block happens under its set's lock, except copying
+ * and I/O. Who waits does so on the set's wait queue with the lock given up, and looks
+ * again at every change there.
+ */
+#include <linux/log2.h>
+#include <linux/vmalloc.h>
+
+#include "policy.h"
+
+struct dtc_slot *dtc_set_find(struct dtc_set *set, u64 block)
+{
+	struct dtc_slot *slot;
+
+	list_for_each_entry(slot, &set->queue, queue)
+		if (slot->block == block)
+			return slot;
+	return NULL;
+}
+
+/* Is one of these blocks being read from a slot, or written anywhere? */
+bool dtc_set_busy(struct dtc_set *set, u64 first, u64 last)
+{
+	struct dtc_range *range;
+	struct dtc_slot *slot;
+
+	hlist_for_each_entry(range, &set->ranges, node)
+		if (range->first <= last && range->last >= first)
+			return true;
+	list_for_each_entry(slot, &set->queue, queue)
+		if (slot->block >= first && slot->block <= last &&
+		    (slot->state != DTC_VALID || slot->readers))
+			return true;
+	return false;
+}
+
+/**
+ * dtc_set_lock_idle() - lock a set, when nobody is at work on some blocks
+ * @t: the target
+ * @set: theirs
+ * @first: of the blocks
+ * @last: of the blocks
+ */
+void dtc_set_lock_idle(struct dtc *t, struct dtc_set *set, u64 first, u64 last)
+{
+	for (;;) {
+		spin_lock_irq(&set->lock);
+		wait_event_lock_irq(set->wait, !dtc_set_busy(set, first, last), set->lock);
+		if (likely(!READ_ONCE(t->wide.nr)) || !dtc_wide_covers(t, first, last))
+			return;
+		spin_unlock_irq(&set->lock);
+		dtc_wide_wait(t, first, last);
+	}
+}
+
+/* With the lock held, after anything that somebody may wait for. */
+void dtc_set_wake(struct dtc_set *set)
+{
+	if (waitqueue_active(&set->wait))
+		wake_up_all(&set->wait);
+}
+
+/* So many of the set's slots more that are not clean. */
+void dtc_set_dirty(struct dtc *t, struct dtc_set *set, int by)
+{
+	u32 was = set->dirty;
+
+	set->dirty += by;
+	if (!was && set->dirty)
+		set_bit(set - t->sets, t->occupied);
+	else if (was && !set->dirty)
+		clear_bit(set - t->sets, t->occupied);
+}
+
+/**
+ * dtc_set_leave() - take a slot out of its set
+ * @t: the target
+ * @set: locked
+ * @slot: nobody's any more but its readers'; the policy knows
+ *
+ * It is free then, or when the last of its readers is through. That happens with the
+ * lock held, so that who sees an empty set knows that nobody is on his way out of it.
+ */
+void dtc_set_leave(struct dtc *t, struct dtc_set *set, struct dtc_slot *slot)
+{
+	dtc_forgive(t, slot);
+	if (!slot->clean)
+		dtc_set_dirty(t, set, -1);
+	list_del_init(&slot->queue);
+	slot->block = DTC_NO_BLOCK;
+	slot->state = DTC_FREE;
+	slot->wanted = false;
+	slot->clean = false;
+	if (!slot->readers)
+		dtc_slot_put(t, slot);
+}
+
+/* A reader is through. With the lock held. */
+void dtc_set_unpin(struct dtc *t, struct dtc_set *set, struct dtc_slot *slot)
+{
+	if (--slot->readers)
+		return;
+	dtc_set_wake(set);
+	if (slot->state == DTC_FREE)
+		dtc_slot_put(t, slot);
+}
+
+int dtc_sets_init(struct dtc *t)
+{
+	u32 i;
+
+	t->set_bits = max(1, ilog2(max(t->nr_slots / DTC_SET_SLOTS, 1u)));
+	t->sets = vcalloc(dtc_nr_sets(t), sizeof(*t->sets));
+	t->occupied = vzalloc(BITS_TO_LONGS(dtc_nr_sets(t)) * sizeof(long));
+	if (!t->sets || !t->occupied)
+		return -ENOMEM;
+	for (i = 0; i < dtc_nr_sets(t); i++) {
+		struct dtc_set *set = &t->sets[i];
+
+		set->t = t;
+		spin_lock_init(&set->lock);
+		INIT_LIST_HEAD(&set->queue);
+		init_waitqueue_head(&set->wait);
+		INIT_WORK(&set->work, dtc_evict);
+	}
+	return 0;
+}
+
+void dtc_sets_destroy(struct dtc *t)
+{
+	vfree(t->occupied);
+	vfree(t->sets);
+}

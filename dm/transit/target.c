@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The target forebay-transit, as device-mapper sees it: constructor, limits,
+ * messages, module.
+ *
+ *	0 SECTORS forebay-transit DEVICE [N KEY VALUE ...]
+ *
+ * docs/transit.md has the options, messages and the status line.
+ */
+#include <linux/module.h>
+
+#include "policy.h"
+
+static void dtc_free(struct dtc *t)
+{
+	if (t->policy && t->policy->destroy && t->policy_data)
+		t->policy->destroy(t);
+	dtc_evict_destroy(t);
+	dtc_sets_destroy(t);
+	dtc_slots_destroy(t);
+	if (t->below)
+		dm_put_device(t->ti, t->below);
+	free_percpu(t->stats);
+	kfree(t);
+}
+
+static int dtc_alloc(struct dtc *t)
+{
+	int err;
+
+	dtc_wide_init(t);
+	err = dtc_slots_init(t);
+	if (!err)
+		err = dtc_sets_init(t);
+	if (!err)
+		err = dtc_evict_init(t);
+	if (!err && t->policy->init)
+		err = t->policy->init(t);
+	if (err)
+		t->ti->error = "Not enough memory";
+	return err;
+}
+
+static int dtc_construct(struct dtc *t, unsigned int argc, char **argv)
+{
+	int err;
+
+	err = dm_get_device(t->ti, argv[0], dm_table_get_mode(t->ti->table), &t->below);
+	if (err) {
+		t->ti->error = "The device cannot be opened";
+		return err;
+	}
+	err = dtc_params_parse(t, argc - 1, argv + 1);
+	if (err)
+		return err;
+	if (t->ti->len > bdev_nr_sectors(t->below->bdev)) {
+		t->ti->error = "The device is smaller than that";
+		return -EINVAL;
+	}
+	if (t->ti->len & ((1 << t->block_shift) - 1)) {
+		t->ti->error = "Length is no multiple of the block size";
+		return -EINVAL;
+	}
+	err = dtc_alloc(t);
+	return err ? err : dm_set_target_max_io_len(t->ti, 1 << (DTC_CHUNK_SHIFT + t->block_shift));
+}
+
+static int dtc_ctr(struct dm_target *ti, unsigned int argc, char **argv)
+{
+	struct dtc *t;
+	int err;
+
+	if (argc < 1) {
+		ti->error = "A device is needed";
+		return -EINVAL;
+	}
+	t = kzalloc(sizeof(*t), GFP_KERNEL);
+	if (t)
+		t->stats = alloc_percpu(struct dtc_stats);
+	if (!t || !t->stats) {
+		ti->error = "Not enough memory";
+		kfree(t);
+		return -ENOMEM;
+	}
+	t->ti = ti;
+	err = dtc_construct(t, argc, argv);
+	if (err) {
+		dtc_free(t);
+		return err;
+	}
+	ti->private = t;
+	ti->per_io_data_size = sizeof(struct dtc_bio);
+	ti->num_flush_bios = 1;
+	ti->flush_supported = true;	/* ours is to be flushed, whether or not the device's is */
+	ti->num_discard_bios = 1;
+	ti->num_write_zeroes_bios = 1;
+	return 0;
+}
+
+static void dtc_dtr(struct dm_target *ti)
+{
+	struct dtc *t = ti->private;
+	int lost = atomic_read(&t->troubled);
+
+	if (lost)
+		DMERR("%s: %d blocks that %pg has refused are lost", dm_table_device_name(ti->table), lost,
+		      t->below->bdev);
+	dtc_free(t);
+}
+
+static int dtc_message(struct dm_target *ti, unsigned int argc, char **argv, char *result,
+		       unsigned int maxlen)
+{
+	struct dtc *t = ti->private;
+
+	if (argc == 1 && !strcmp(argv[0], "flush"))
+		return dtc_flush(t);
+	if (argc == 2 && !strcmp(argv[0], "latency") && !strcmp(argv[1], "show"))
+		return dtc_latency_print(t, result, maxlen);
+	if (argc == 2 && !strcmp(argv[0], "latency") && (!strcmp(argv[1], "on") || !strcmp(argv[1], "off"))) {
+		WRITE_ONCE(t->latency, !strcmp(argv[1], "on"));
+		return 0;
+	}
+	if (argc == 3 && !strcmp(argv[0], "set"))
+		return dtc_params_set(t, argv[1], argv[2]);
+	DMERR("no such message: %s", argv[0]);
+	return -EINVAL;
+}
+
+static int dtc_iterate_devices(struct dm_target *ti, iterate_devices_callout_fn fn, void *data)
+{
+	struct dtc *t = ti->private;
+
+	return fn(ti, t->below, 0, ti->len, data);
+}
+
+static void dtc_io_hints(struct dm_target *ti, struct queue_limits *limits)
+{
+	struct dtc *t = ti->private;
+	u32 size = t->params.block_size;
+
+	/* A block is the unit of everything. That there is a write cache, device-mapper says (flush_supported). */
+	limits->logical_block_size = max(limits->logical_block_size, size);
+	limits->physical_block_size = max(limits->physical_block_size, size);
+	limits->io_min = max(limits->io_min, size);
+	limits->discard_granularity = max(limits->discard_granularity, size);
+}
+
+static struct target_type dtc_target = {
+	.name = "forebay-transit",
+	.version = { 1, 0, 0 },
+	.module = THIS_MODULE,
+	.ctr = dtc_ctr,
+	.dtr = dtc_dtr,
+	.map = dtc_map,
+	.end_io = dtc_end_io,
+	.postsuspend = dtc_postsuspend,
+	.resume = dtc_resume,
+	.status = dtc_status,
+	.message = dtc_message,
+	.iterate_devices = dtc_iterate_devices,
+	.io_hints = dtc_io_hints,
+};
+
+module_dm(dtc);
+
+MODULE_DESCRIPTION("Forebay: a transit cache in DRAM for block devices in persistent memory");
+MODULE_LICENSE("GPL");

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Discards and zeros: bios of any length, in as many sets.
+ *
+ * Such a bio is put on record first. Then set after set is visited: who is at work
+ * on its blocks there is waited for, and their slots go. Nobody begins a write to
+ * its blocks until it is done, as writers look at the record with their set's lock
+ * held. What a discard finds in slots is dropped; what zeros find is evicted, so
+ * that a reader meanwhile sees that or zeros, and nothing older.
+ */
+#include "policy.h"
+
+void dtc_wide_init(struct dtc *t)
+{
+	spin_lock_init(&t->wide.lock);
+	init_waitqueue_head(&t->wide.wait);
+}
+
+bool dtc_wide_covers(struct dtc *t, u64 first, u64 last)
+{
+	struct dtc_range *range;
+	bool covers = false;
+	unsigned long flags;
+
+	spin_lock_irqsave(&t->wide.lock, flags);
+	hlist_for_each_entry(range, &t->wide.ranges, node)
+		covers |= range->first <= last && range->last >= first;
+	spin_unlock_irqrestore(&t->wide.lock, flags);
+	return covers;
+}
+
+void dtc_wide_wait(struct dtc *t, u64 first, u64 last)
+{
+	wait_event(t->wide.wait, !dtc_wide_covers(t, first, last));
+}
+
+static bool dtc_in(const struct dtc_range *range, const struct dtc_slot *slot)
+{
+	return slot->block >= range->first && slot->block <= range->last;
+}
+
+/* Has the set blocks of the range that the device has not, and doesn't refuse? */
+static bool dtc_set_owes(struct dtc_set *set, const struct dtc_range *range)
+{
+	struct dtc_slot *slot;
+
+	list_for_each_entry(slot, &set->queue, queue)
+		if (dtc_in(range, slot) && !slot->clean && slot->tries < DTC_TRIES)
+			return true;
+	return false;
+}
+
+static void dtc_set_evict(struct dtc *t, struct dtc_set *set, const struct dtc_range *range)
+{
+	struct dtc_slot *slot;
+
+	list_for_each_entry(slot, &set->queue, queue)
+		if (dtc_in(range, slot) && !slot->clean)
+			dtc_want(t, set, slot);
+	wait_event_lock_irq(set->wait, !dtc_set_owes(set, range), set->lock);
+}
+
+static void dtc_set_drop(struct dtc *t, struct dtc_set *set, const struct dtc_range *range)
+{
+	struct dtc_slot *slot, *next;
+
+	list_for_each_entry_safe(slot, next, &set->queue, queue) {
+		if (!dtc_in(range, slot))
+			continue;
+		if (t->policy->left)
+			t->policy->left(t, slot);
+		dtc_count(t, DTC_DROPPED, 1);
+		dtc_set_leave(t, set, slot);
+	}
+}
+
+static void dtc_set_clear(struct dtc *t, struct dtc_set *set, const struct dtc_range *range, bool evict)
+{
+	spin_lock_irq(&set->lock);
+	if (evict)
+		dtc_set_evict(t, set, range);
+	wait_event_lock_irq(set->wait, !dtc_set_busy(set, range->first, range->last), set->lock);
+	dtc_set_drop(t, set, range);
+	dtc_set_wake(set);
+	spin_unlock_irq(&set->lock);
+}
+
+static void dtc_clear(struct dtc *t, const struct dtc_range *range, bool evict)
+{
+	u64 first = range->first >> DTC_CHUNK_SHIFT, last = range->last >> DTC_CHUNK_SHIFT, chunk;
+	u32 i;
+
+	if (last - first < dtc_nr_sets(t)) {
+		for (chunk = first; chunk <= last; chunk++)
+			dtc_set_clear(t, dtc_set_of(t, chunk << DTC_CHUNK_SHIFT), range, evict);
+		return;
+	}
+	for (i = 0; i < dtc_nr_sets(t); i++) {
+		dtc_set_clear(t, &t->sets[i], range, evict);
+		cond_resched();
+	}
+}
+
+/**
+ * dtc_wide() - map a discard or zeros
+ * @t: the target
+ * @bio: positions are the device's
+ */
+int dtc_wide(struct dtc *t, struct bio *bio)
+{
+	bool zeroes = bio_op(bio) == REQ_OP_WRITE_ZEROES;
+	struct dtc_bio *db = dtc_bio(bio);
+
+	db->kind = DTC_BIO_WIDE;
+	db->range.first = dtc_first_block(t, bio);
+	db->range.last = db->range.first + dtc_nr_blocks(t, bio) - 1;
+	spin_lock_irq(&t->wide.lock);
+	hlist_add_head(&db->range.node, &t->wide.ranges);
+	WRITE_ONCE(t->wide.nr, t->wide.nr + 1);
+	spin_unlock_irq(&t->wide.lock);
+	dtc_clear(t, &db->range, zeroes);
+	dtc_count(t, zeroes ? DTC_ZEROES : DTC_DISCARDS, 1);
+	return dtc_below(t, bio);
+}
+
+void dtc_wide_done(struct dtc *t, struct bio *bio)
+{
+	struct dtc_bio *db = dtc_bio(bio);
+	unsigned long flags;
+
+	spin_lock_irqsave(&t->wide.lock, flags);
+	hlist_del(&db->range.node);
+	WRITE_ONCE(t->wide.nr, t->wide.nr - 1);
+	spin_unlock_irqrestore(&t->wide.lock, flags);
+	wake_up_all(&t->wide.wait);
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Writes: each block into the slot that it has, or into a free one. If there is
+ * none, the policy says whether the writer waits in line or goes past the cache with
+ * what is left of the bio. FUA always goes past it.
+ *
+ * Past the cache, the blocks are on record in their set until the bio is done, and
+ * slots that hold older versions are evicting: they are read from meanwhile, and
+ * when the device has the new version they are free. If it refuses that, they
+ * are valid again.
+ */
+#include "policy.h"
+#include "trace.h"
+
+/* The slot is the writer's until dtc_stored(). */
+static void dtc_begin(struct dtc *t, struct dtc_set *set, struct dtc_slot *slot, u64 block)
+{
+	if (slot->state == DTC_FREE || slot->clean) {
+		dtc_set_dirty(t, set, 1);
+		slot->stamp = atomic_read(&t->stamp);
+		slot->clean = false;
+	}
+	/* Else a flush may wait for the version that is replaced: its stamp stays. */
+	slot->block = block;
+	slot->state = DTC_PENDING;
+	list_move_tail(&slot->queue, &set->queue);
+}
+
+static void dtc_stored(struct dtc *t, struct dtc_set *set, struct dtc_slot *slot)
+{
+	bool wanted;
+
+	spin_lock_irq(&set->lock);
+	slot->state = DTC_VALID;
+	if (t->policy->stored)
+		t->policy->stored(t, slot);
+	wanted = slot->wanted;
+	dtc_set_wake(set);
+	spin_unlock_irq(&set->lock);
+	if (wanted)
+		queue_work(t->evictors, &set->work);
+	if (unlikely(READ_ONCE(t->free.waiting)))
+		t->policy->make_room(t);
+}
+
+/* Locks the set and gets the slot that the block is written to; NULL, without the lock: none. */
+static struct dtc_slot *dtc_slot_for(struct dtc *t, struct dtc_set *set, u64 block, struct dtc_slot **spare,
+				     bool *stalled)
+{
+	struct dtc_slot *slot;
+
+	*spare = NULL;
+	for (;;) {
+		dtc_set_lock_idle(t, set, block, block);
+		slot = dtc_set_find(set, block);
+		if (slot)
+			return slot;
+		slot = *spare ?: dtc_slot_get(t);
+		*spare = NULL;
+		if (slot)
+			return slot;
+		spin_unlock_irq(&set->lock);
+		if (READ_ONCE(t->failing) || (t->policy->may_bypass && t->policy->may_bypass(t)))
+			return NULL;
+		*stalled = true;
+		*spare = dtc_slot_wait(t);
+		if (!*spare)
+			return NULL;
+	}
+}
+
+/* The bio's next block; false: there is no slot for it. */
+static bool dtc_store(struct dtc *t, struct bio *bio)
+{
+	u64 block = dtc_first_block(t, bio), lap = dtc_now(t);
+	struct dtc_set *set = dtc_set_of(t, block);
+	struct dtc_slot *slot, *spare;
+	bool stalled = false, hit;
+
+	slot = dtc_slot_for(t, set, block, &spare, &stalled);
+	if (!slot)
+		return false;
+	hit = slot->state != DTC_FREE;
+	dtc_begin(t, set, slot, block);
+	spin_unlock_irq(&set->lock);
+	if (spare)
+		dtc_slot_put(t, spare);
+	if (!stalled)
+		lap = dtc_lap(t, DTC_PHASE_METADATA, lap);
+	dtc_copy_block(t, bio, slot, false);
+	lap = dtc_lap(t, stalled ? DTC_PHASE_EVICT_AND_WRITE : DTC_PHASE_CACHE_WRITE, lap);
+	trace_dtc_store(t, block, hit, stalled);
+	dtc_stored(t, set, slot);
+	dtc_lap(t, DTC_PHASE_ENQUEUE, lap);
+	dtc_count(t, DTC_WRITE_BLOCKS, 1);
+	if (hit)
+		dtc_count(t, DTC_WRITE_HITS, 1);
+	if (stalled)
+		dtc_count(t, DTC_STALLED, 1);
+	return true;
+}
+
+/* What is left of the bio goes to the device as it is. */
+static int dtc_past(struct dtc *t, struct bio *bio)
+{
+	struct dtc_bio *db = dtc_bio(bio);
+	u32 blocks = dtc_nr_blocks(t, bio);
+	struct dtc_slot *slot;
+
+	db->kind = DTC_BIO_PAST;
+	db->range.first = dtc_first_block(t, bio);
+	db->range.last = db->range.first + blocks - 1;
+	db->set = dtc_set_of(t, db->range.first);
+	dtc_set_lock_idle(t, db->set, db->range.first, db->range.last);
+	hlist_add_head(&db->range.node, &db->set->ranges);
+	list_for_each_entry(slot, &db->set->queue, queue) {
+		if (slot->block < db->range.first || slot->block > db->range.last)
+			continue;
+		slot->state = DTC_EVICTING;
+		if (t->policy->left)
+			t->policy->left(t, slot);
+	}
+	spin_unlock_irq(&db->set->lock);
+	dtc_count(t, DTC_WRITE_BLOCKS, blocks);
+	dtc_count(t, bio->bi_opf & REQ_FUA ? DTC_FUA : DTC_BYPASSED, blocks);
+	trace_dtc_past(t, db->range.first, blocks, bio->bi_opf & REQ_FUA);
+	return dtc_below(t, bio);
+}
+
+/* The device did not take the new version: the slot has the newest again. */
+static bool dtc_past_failed(struct dtc *t, struct dtc_slot *slot)
+{
+	slot->state = DTC_VALID;
+	if (slot->clean && t->policy->cleaned)
+		t->policy->cleaned(t, slot);
+	else if (!slot->clean && t->policy->stored)
+		t->policy->stored(t, slot);
+	return slot->wanted;
+}
+
+/* A bio that went past the cache is done. */
+void dtc_past_done(struct dtc *t, struct bio *bio, blk_status_t status)
+{
+	struct dtc_slot *slot, *next;
+	struct dtc_bio *db = dtc_bio(bio);
+	struct dtc_set *set = db->set;
+	bool wanted = false;
+	unsigned long flags;
+
+	spin_lock_irqsave(&set->lock, flags);
+	hlist_del(&db->range.node);
+	list_for_each_entry_safe(slot, next, &set->queue, queue) {
+		if (slot->block < db->range.first || slot->block > db->range.last)
+			continue;
+		if (status)
+			wanted |= dtc_past_failed(t, slot);
+		else
+			dtc_set_leave(t, set, slot);
+	}
+	dtc_set_wake(set);
+	spin_unlock_irqrestore(&set->lock, flags);
+	if (wanted)
+		queue_work(t->evictors, &set->work);
+	dtc_lap(t, DTC_PHASE_BYPASS, db->began);
+}
+
+/**
+ * dtc_write() - map a write
+ * @t: the target
+ * @bio: positions are the device's
+ */
+int dtc_write(struct dtc *t, struct bio *bio)
+{
+	u64 began = dtc_now(t);
+
+	while (!(bio->bi_opf & REQ_FUA) && bio->bi_iter.bi_size && dtc_store(t, bio))
+		;
+	dtc_lap(t, DTC_PHASE_WRITE, began);
+	if (!bio->bi_iter.bi_size)
+		return dtc_ended(bio, BLK_STS_OK);
+	dtc_bio(bio)->began = dtc_now(t);
+	return dtc_past(t, bio);
+}
