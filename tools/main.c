@@ -16,6 +16,7 @@ static const struct verb *const verbs[] = {
 	&verb_writelog_format, &verb_writelog_create, &verb_writelog_status,
 	&verb_writelog_check, &verb_writelog_flush, &verb_writelog_remove,
 	&verb_emu_create, &verb_emu_list, &verb_emu_remove, &verb_emu_cut,
+	&verb_transit_create, &verb_transit_status, &verb_transit_remove,
 };
 
 /* So many of the words make up the verb's name; 0: it is another. */
@@ -48,7 +49,7 @@ static void print_help(FILE *to, const char *noun)
 	size_t len = noun ? strlen(noun) : 0;
 
 	fprintf(to, "usage: forebay %s%sVERB [OPTION]... [ARGUMENT]...\n\n", noun ?: "", noun ? " " : "");
-	fputs("Looks after page caches and write logs in persistent memory.\n\n", to);
+	fputs("Looks after page caches and write logs in persistent memory, and caches over it.\n\n", to);
 	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
 		if (!noun || (!strncmp(verbs[i]->name, noun, len) && verbs[i]->name[len] == ' '))
 			fprintf(to, "  %-16s %s\n", verbs[i]->name, verbs[i]->summary);
@@ -60,7 +61,7 @@ static void print_help(FILE *to, const char *noun)
 
 static bool is_noun(const char *word)
 {
-	return !strcmp(word, "writelog") || !strcmp(word, "emu");
+	return !strcmp(word, "writelog") || !strcmp(word, "emu") || !strcmp(word, "transit");
 }
 
 /* The verb that most likely was meant: the one that begins likewise. */
@@ -73,6 +74,8 @@ static enum exit_status no_such_verb(int n, char **words)
 	for (size_t i = 0; i < ARRAY_SIZE(verbs) && *last; i++) {
 		const char *space = strchr(verbs[i]->name, ' ');
 
+		if (noun && strncmp(verbs[i]->name, words[0], strlen(words[0])))
+			continue;
 		if (noun == !!space && *last == (space ? space[1] : *verbs[i]->name)) {
 			advice("Did you mean `forebay %s`? `forebay --help` lists the verbs.",
 			       verbs[i]->name);

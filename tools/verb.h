@@ -36,6 +36,7 @@ extern const struct verb verb_pin, verb_unpin, verb_attach, verb_detach, verb_dr
 extern const struct verb verb_writelog_format, verb_writelog_create, verb_writelog_status,
 			 verb_writelog_check, verb_writelog_flush, verb_writelog_remove;
 extern const struct verb verb_emu_create, verb_emu_list, verb_emu_remove, verb_emu_cut;
+extern const struct verb verb_transit_create, verb_transit_status, verb_transit_remove;
 
 int next_option(const struct verb *verb, int argc, char **argv);
 void verb_help(const struct verb *verb);

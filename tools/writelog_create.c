@@ -6,13 +6,7 @@
  * Names of disks change between boots, so the log keeps what the disk says of
  * itself (wwid), or the UUID of a mapped device; the target refuses another one.
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <linux/fs.h>
 #include <stdlib.h>
-#include <sys/ioctl.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "../core/host_pm.h"
 #include "fitness.h"
@@ -31,44 +25,21 @@ static const struct option options[] = {
 	{ }
 };
 
-#define PARAMETERS	4096
-
 struct request {
 	const char *name, *origin, *log;
 	bool any_origin;
-	char pairs[PARAMETERS / 2];	/* " key value" ... */
-	unsigned int words;
+	struct pairs pairs;
 };
-
-static bool add_pair(struct request *req, const char *key, int key_len, const char *value)
-{
-	size_t at = strlen(req->pairs);
-	int len = snprintf(req->pairs + at, sizeof(req->pairs) - at, " %.*s %s", key_len, key, value);
-
-	req->words += 2;
-	return len < (int)(sizeof(req->pairs) - at);
-}
-
-/* "key=value", neither with a blank. */
-static bool take_pair(struct request *req, const char *pair)
-{
-	const char *equals = strchr(pair, '=');
-
-	return equals && equals > pair && equals[1] && !strpbrk(pair, " \t\n") &&
-	       add_pair(req, pair, equals - pair, equals + 1);
-}
 
 static bool parse(const struct verb *verb, int argc, char **argv, struct request *req)
 {
 	int option;
 
 	while ((option = next_option(verb, argc, argv)) != -1) {
-		if (option == OPT_ANY_ORIGIN) {
+		if (option == OPT_ANY_ORIGIN)
 			req->any_origin = true;
-		} else if (!take_pair(req, optarg)) {
-			usage_problem(verb, "--option %s: want KEY=VALUE", optarg);
+		else if (!pairs_take(verb, &req->pairs, optarg))
 			return false;
-		}
 	}
 	if (argc - optind != 3) {
 		usage_problem(verb, "want a name, an origin and a log");
@@ -107,31 +78,7 @@ static bool add_identity(struct request *req, const char *id)
 
 	for (size_t i = 0; id[i]; i++)
 		sprintf(hex + 2 * i, "%02x", (unsigned char)id[i]);
-	return !*hex || add_pair(req, "origin_id", 9, hex);
-}
-
-/* Of a block device that nobody uses: the sectors, and its number. */
-static bool measure(const char *path, u64 *sectors, dev_t *rdev)
-{
-	int fd = open(path, O_RDONLY | O_EXCL | O_CLOEXEC);
-	struct stat st;
-	u64 bytes;
-	bool good;
-
-	if (fd < 0 && errno == EBUSY) {
-		problem("%s is in use", path);
-		advice("`lsblk %s` may show by what. Unmount it first.", path);
-		return false;
-	}
-	good = fd >= 0 && !fstat(fd, &st) && !ioctl(fd, BLKGETSIZE64, &bytes);
-	if (!good)
-		problem("%s cannot be an origin: %s", path, strerror(errno));
-	else
-		*rdev = st.st_rdev;
-	if (fd >= 0)
-		close(fd);
-	*sectors = good ? bytes >> WL_SECTOR_SHIFT : 0;
-	return good;
+	return !*hex || pairs_add(&req->pairs, "origin_id", 9, hex);
 }
 
 static bool log_is_empty(const struct wl *wl)
@@ -199,22 +146,23 @@ static bool prepare_log(const struct request *req, u64 sectors, const char *id)
 
 static enum exit_status create(const struct verb *verb, int argc, char **argv)
 {
-	char parameters[PARAMETERS], id[WL_ORIGIN_ID_SIZE + 1] = "";
+	char parameters[MAPPED_TEXT], id[WL_ORIGIN_ID_SIZE + 1] = "";
 	struct request req = { };
-	u64 sectors;
+	uint64_t sectors;
 	dev_t rdev;
 
 	if (!parse(verb, argc, argv, &req))
 		return USAGE;
-	if (!measure(req.origin, &sectors, &rdev))
+	if (!mapped_below(req.origin, "an origin", &sectors, &rdev))
 		return FAILED;
 	identify(rdev, id);
 	if (!prepare_log(&req, sectors, id))
 		return FAILED;
 	if (!add_identity(&req, id))
 		return usage_problem(verb, "too many options");
-	snprintf(parameters, sizeof(parameters), "%s %s %u%s", req.origin, req.log, req.words, req.pairs);
-	if (!target_create(req.name, sectors, parameters))
+	snprintf(parameters, sizeof(parameters), "%s %s %u%s", req.origin, req.log, req.pairs.words,
+		 req.pairs.text);
+	if (!mapped_create(req.name, sectors, WRITELOG_TARGET, parameters))
 		return FAILED;
 	printf("/dev/mapper/%s: %s behind the write log on %s\n", req.name, req.origin, req.log);
 	return DONE;

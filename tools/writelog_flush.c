@@ -79,7 +79,7 @@ static int send(const char *name, const char *message, bool quiet)
 	if (child < 0)
 		return errno;
 	if (!child)
-		_exit(target_message(name, message));
+		_exit(mapped_message(name, message));
 	while (!ended_within(child, terminal ? TERMINAL_STEP_MS : LOG_STEP_MS, &status))
 		if (!quiet)
 			show_progress(name, terminal);

@@ -17,13 +17,6 @@ static const struct option options[] = {
 	{ }
 };
 
-static enum exit_status say_busy(const char *name)
-{
-	problem("%s is in use", name);
-	advice("`lsblk /dev/mapper/%s` may show by what. Unmount it first.", name);
-	return FAILED;
-}
-
 static enum exit_status remove_target(const char *name, bool flush, bool quiet)
 {
 	struct writelog_target target;
@@ -33,16 +26,16 @@ static enum exit_status remove_target(const char *name, bool flush, bool quiet)
 	if (!find_target(name, &target))
 		return FAILED;
 	if (target.open_count)
-		return say_busy(name);
+		return mapped_busy(name);
 	if (flush)
 		status = write_all_back(name, "flush", quiet);
 	if (status) {
 		advice("To remove it all the same, and keep that in the log: --no-flush");
 		return status;
 	}
-	err = target_remove(name);
+	err = mapped_remove(name);
 	if (err == EBUSY)
-		return say_busy(name);
+		return mapped_busy(name);
 	if (err) {
 		problem("cannot remove %s: %s", name, strerror(err));
 		return FAILED;

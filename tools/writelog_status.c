@@ -5,13 +5,11 @@
  * people get a table of that.
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 
 #include "message.h"
-#include "sysfs.h"
+#include "report.h"
 #include "verb.h"
 #include "writelog_log.h"
 #include "writelog_target.h"
@@ -24,59 +22,6 @@ static const struct option options[] = {
 	{ }
 };
 
-static void add_text(json_object *json, const char *key, const char *text)
-{
-	json_object_object_add(json, key, json_object_new_string(text));
-}
-
-static const char *text(json_object *json, const char *key)
-{
-	return json_object_get_string(json_object_object_get(json, key));
-}
-
-static u64 number(json_object *json, const char *key)
-{
-	return json_object_get_uint64(json_object_object_get(json, key));
-}
-
-static bool flag(json_object *json, const char *key)
-{
-	return json_object_get_boolean(json_object_object_get(json, key));
-}
-
-/* "8:0" becomes "/dev/sda". */
-static void add_device(json_object *json, const char *key, const char *numbers)
-{
-	char name[NAME_MAX + 1], path[PATH_MAX];
-	unsigned int major, minor;
-
-	if (sscanf(numbers, "%u:%u", &major, &minor) == 2 && disk_name(makedev(major, minor), name)) {
-		snprintf(path, sizeof(path), "/dev/%s", name);
-		numbers = path;
-	}
-	add_text(json, key, numbers);
-}
-
-/* "key value key value", numbers as numbers. */
-static json_object *values_of(const char *line)
-{
-	char copy[WRITELOG_TEXT], *save = NULL, *key, *value, *end;
-	json_object *json = json_object_new_object();
-
-	snprintf(copy, sizeof(copy), "%s", line);
-	for (key = strtok_r(copy, " ", &save); key; key = strtok_r(NULL, " ", &save)) {
-		unsigned long long n;
-
-		value = strtok_r(NULL, " ", &save);
-		if (!value)
-			break;
-		n = strtoull(value, &end, 10);
-		json_object_object_add(json, key, *value && !*end ? json_object_new_uint64(n) :
-				       json_object_new_string(value));
-	}
-	return json;
-}
-
 static bool gather_target(void *arg, const char *name)
 {
 	struct writelog_target target;
@@ -85,20 +30,20 @@ static bool gather_target(void *arg, const char *name)
 	if (!target_read(name, &target))
 		return false;
 	json = json_object_new_object();
-	add_text(json, "name", name);
+	json_add_text(json, "name", name);
 	json_object_object_add(json, "in_use", json_object_new_boolean(true));
-	add_device(json, "device", target.log);
-	add_device(json, "origin", target.origin);
+	json_add_device(json, "device", target.log);
+	json_add_device(json, "origin", target.origin);
 	json_add_number(json, "origin_sectors", target.sectors);
 	json_object_object_add(json, "suspended", json_object_new_boolean(target.suspended));
 	json_add_number(json, "open_count", target.open_count);
-	add_text(json, "health", target.health);
-	add_text(json, "mode", target.mode);
+	json_add_text(json, "health", target.health);
+	json_add_text(json, "mode", target.mode);
 	json_add_number(json, "generations_used", target.generations_used);
 	json_add_number(json, "generations_total", target.generations_total);
 	json_add_number(json, "bytes_used", target.bytes_used);
 	json_add_number(json, "bytes_total", target.bytes_total);
-	json_object_object_add(json, "values", values_of(target.values));
+	json_object_object_add(json, "values", json_of_values(target.values));
 	json_object_array_add(arg, json);
 	return true;
 }
@@ -117,7 +62,7 @@ static bool gather_log(json_object *all, const char *path)
 		json_object *json = json_object_new_object();
 
 		json_object_object_add(json, "in_use", json_object_new_boolean(false));
-		add_text(json, "device", path);
+		json_add_text(json, "device", path);
 		log_describe(&wl, &counts, json);
 		json_object_array_add(all, json);
 	}
@@ -141,39 +86,28 @@ static bool gather_one(json_object *all, const char *argument)
 	return false;
 }
 
-static void row(const char *name)
-{
-	printf("  %-12s ", name);
-}
-
-static void print_values(json_object *values)
-{
-	json_object_object_foreach(values, key, value)
-		printf("  %-24s %s\n", key, json_object_get_string(value));
-}
-
 static void print_target(json_object *log)
 {
-	bool healthy = !strcmp(text(log, "health"), "ok");
+	bool healthy = !strcmp(json_text(log, "health"), "ok");
 	char size[SIZE_TEXT], total[SIZE_TEXT];
 
-	printf("%s%s%s%s\n", style(stdout, BOLD), text(log, "name"), plain(stdout),
-	       flag(log, "suspended") ? " (suspended)" : "");
+	printf("%s%s%s%s\n", style(stdout, BOLD), json_text(log, "name"), plain(stdout),
+	       json_flag(log, "suspended") ? " (suspended)" : "");
 	row("log");
-	puts(text(log, "device"));
+	puts(json_text(log, "device"));
 	row("origin");
-	printf("%s, %s\n", text(log, "origin"), size_text(size, number(log, "origin_sectors") << 9));
+	printf("%s, %s\n", json_text(log, "origin"), size_text(size, json_number(log, "origin_sectors") << 9));
 	row("state");
-	printf("%s%s%s, mode %s\n", style(stdout, healthy ? GREEN : RED), text(log, "health"),
-	       plain(stdout), text(log, "mode"));
+	printf("%s%s%s, mode %s\n", style(stdout, healthy ? GREEN : RED), json_text(log, "health"),
+	       plain(stdout), json_text(log, "mode"));
 	row("used");
-	printf("%s of %s, %llu of %llu generations\n", size_text(size, number(log, "bytes_used")),
-	       size_text(total, number(log, "bytes_total")), number(log, "generations_used"),
-	       number(log, "generations_total"));
+	printf("%s of %s, %llu of %llu generations\n", size_text(size, json_number(log, "bytes_used")),
+	       size_text(total, json_number(log, "bytes_total")), json_number(log, "generations_used"),
+	       json_number(log, "generations_total"));
 	print_values(json_object_object_get(log, "values"));
-	if (!strcmp(text(log, "health"), "error"))
+	if (!strcmp(json_text(log, "health"), "error"))
 		puts("  The origin refuses writes. They stay in the log, safe, and are tried again; dmesg says more.");
-	if (!strcmp(text(log, "health"), "failed"))
+	if (!strcmp(json_text(log, "health"), "failed"))
 		puts("  The log has failed: writes are refused. dmesg says why.");
 }
 
@@ -181,25 +115,25 @@ static void print_log(json_object *log)
 {
 	char size[SIZE_TEXT], total[SIZE_TEXT];
 
-	printf("%s%s%s\n  not in use\n", style(stdout, BOLD), text(log, "device"), plain(stdout));
+	printf("%s%s%s\n  not in use\n", style(stdout, BOLD), json_text(log, "device"), plain(stdout));
 	row("log");
 	printf("%s in %llu generations of %llu chunks, UUID %s\n",
-	       size_text(total, number(log, "bytes_total")), number(log, "generations_total"),
-	       number(log, "chunks_per_generation"), text(log, "uuid"));
+	       size_text(total, json_number(log, "bytes_total")), json_number(log, "generations_total"),
+	       json_number(log, "chunks_per_generation"), json_text(log, "uuid"));
 	row("origin");
-	if (flag(log, "bound"))
-		printf("%s%s%s\n", size_text(size, number(log, "origin_sectors") << 9),
-		       *text(log, "origin_id") ? ", " : "", text(log, "origin_id"));
+	if (json_flag(log, "bound"))
+		printf("%s%s%s\n", size_text(size, json_number(log, "origin_sectors") << 9),
+		       *json_text(log, "origin_id") ? ", " : "", json_text(log, "origin_id"));
 	else
 		puts("none yet");
 	row("holds");
-	printf("%llu write%s (%s), %llu discard%s\n", number(log, "writes"),
-	       PLURAL(number(log, "writes")), size_text(size, number(log, "bytes_used")),
-	       number(log, "discards"), PLURAL(number(log, "discards")));
-	if (number(log, "damaged"))
+	printf("%llu write%s (%s), %llu discard%s\n", json_number(log, "writes"),
+	       PLURAL(json_number(log, "writes")), size_text(size, json_number(log, "bytes_used")),
+	       json_number(log, "discards"), PLURAL(json_number(log, "discards")));
+	if (json_number(log, "damaged"))
 		printf("  %sDamaged%s: `forebay writelog check %s` tells more.\n",
-		       style(stdout, RED), plain(stdout), text(log, "device"));
-	else if (number(log, "entries"))
+		       style(stdout, RED), plain(stdout), json_text(log, "device"));
+	else if (json_number(log, "entries"))
 		puts("  The origin lacks them: use the two together again before anything else writes to it.");
 }
 
@@ -212,7 +146,7 @@ static void print(json_object *all)
 
 		if (i)
 			putchar('\n');
-		if (flag(log, "in_use"))
+		if (json_flag(log, "in_use"))
 			print_target(log);
 		else
 			print_log(log);
@@ -229,7 +163,7 @@ static enum exit_status status(const struct verb *verb, int argc, char **argv)
 	for (int i = optind; i < argc; i++)
 		good = gather_one(all, argv[i]) && good;
 	if (optind == argc)
-		good = target_each(gather_target, all);
+		good = mapped_each(WRITELOG_TARGET, gather_target, all);
 	if (!json && good && !json_object_array_length(all))
 		puts("No write log is in use.");
 	if (json) {

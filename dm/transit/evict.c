@@ -241,7 +241,7 @@ int dtc_evict_init(struct dtc *t)
 				    t->below->name);
 	if (!t->evictors || !t->events)
 		return -ENOMEM;
-	return bioset_init(&t->bios, DTC_BIOS, offsetof(struct dtc_wb, bio), 0);
+	return bioset_init(&t->bios, DTC_BIOS, offsetof(struct dtc_wb, bio), BIOSET_NEED_BVECS);
 }
 
 void dtc_evict_destroy(struct dtc *t)

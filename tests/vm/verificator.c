@@ -5,12 +5,15 @@
  * and its variant for replay).
  *
  *	verificator run DEVICE BYTES SEED WRITES THREADS READERS LEAST MOST STATE
+ *	verificator whole DEVICE BYTES SEED WRITES THREADS READERS LEAST MOST STATE
  *	verificator check DEVICE STATE
  *	verificator bytes FILE BYTES SEED WRITES
  *
  * run: THREADS threads write WRITES times in all, each from LEAST to MOST bytes
  * (multiples of LEAST) with O_DIRECT, while READERS threads read and check. Then
  * everything is read and checked, and what was written is noted in STATE.
+ * whole: the same, and each block of LEAST bytes must be of one write: for devices
+ * that write blocks of that size as a whole or not at all.
  * check: reads everything and checks it by STATE.
  * bytes: writes single bytes to a file, fsync after each; reads them again.
  *
@@ -40,7 +43,7 @@ static struct write *writes;		/* number 0 is never used: sectors begin as zeros 
 static uint64_t nr_writes, bytes, least, most, seed;
 static atomic_ulong next_write = 1, clock_now = 1, reads_checked;
 static atomic_int stop, wrong;
-static int device;
+static int device, whole;
 
 static uint64_t random_of(uint64_t *state)
 {
@@ -117,8 +120,11 @@ static void check_range(uint64_t *buffer, uint64_t offset, uint64_t length)
 	if (pread(device, buffer, length, offset) != (ssize_t)length)
 		die("read");
 	re = atomic_fetch_add(&clock_now, 1);
-	for (uint64_t at = 0; at < length && atomic_load(&wrong) < 10; at += SECTOR)
+	for (uint64_t at = 0; at < length && atomic_load(&wrong) < 10; at += SECTOR) {
 		check_sector(buffer + at / 8, offset + at, rb, re);
+		if (whole && at % least && buffer[at / 8] != buffer[at / least * least / 8])
+			complain(offset + at, buffer[at / 8], "another write than the rest of its block");
+	}
 }
 
 static void choose(uint64_t *state, uint64_t *offset, uint64_t *length)
@@ -286,7 +292,8 @@ int main(int argc, char **argv)
 	if (argc == 6 && !strcmp(argv[1], "bytes"))
 		return single_bytes(argv[2], strtoull(argv[3], NULL, 0), strtoull(argv[4], NULL, 0) + 1,
 				    strtoull(argv[5], NULL, 0));
-	if (!(argc == 11 && !strcmp(argv[1], "run")) && !(argc == 4 && !strcmp(argv[1], "check"))) {
+	whole = argc == 11 && !strcmp(argv[1], "whole");
+	if (!whole && !(argc == 11 && !strcmp(argv[1], "run")) && !(argc == 4 && !strcmp(argv[1], "check"))) {
 		fprintf(stderr, "usage: see the top of verificator.c\n");
 		return 2;
 	}

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A mapped device with a target of ours over another device, as the tests of the targets set it up."""
+
+import os
+import random
+import subprocess
+from pathlib import Path
+
+from stack import run
+
+VERIFICATOR = Path(__file__).resolve().parents[2] / "build/tests/verificator"
+
+
+class Target:
+    """`module`, `kind` and `name` are those of the class; table() gives the line."""
+    module = kind = name = ""
+
+    def __init__(self, sectors):
+        self.sectors = sectors
+        self.options = {}
+
+    @property
+    def device(self):
+        """What others open."""
+        return f"/dev/mapper/{self.name}"
+
+    def devices(self):
+        """Those that the table names, as words."""
+        raise NotImplementedError
+
+    def table(self, **options):
+        """The table line."""
+        self.options = options or self.options
+        words = [f"{key} {value}" for key, value in self.options.items()]
+        return f"0 {self.sectors} {self.kind} {self.devices()} {2 * len(words)} {' '.join(words)}"
+
+    def create(self, **options):
+        """Maps it."""
+        run(f"modprobe {self.module}; dmsetup create {self.name} --table '{self.table(**options)}' && dmsetup mknodes")
+        return self
+
+    def remove(self):
+        """Unmaps it."""
+        run(f"dmsetup remove --retry {self.name}")
+
+    def again(self):
+        """Unmaps and maps it."""
+        self.remove()
+        return self.create()
+
+    def reload(self, **options):
+        """Another table."""
+        run(f"dmsetup load {self.name} --table '{self.table(**options)}'; dmsetup suspend {self.name}; dmsetup resume {self.name}")
+
+    def message(self, text, check=True):
+        """Sends a message."""
+        return run(f"dmsetup message {self.name} 0 {text}", check)
+
+    def write(self, offset, data):
+        """Buffered, and synced."""
+        with Device(self.device) as fd:
+            os.pwrite(fd, data, offset)
+            os.fsync(fd)
+
+    def read(self, offset, length, device=None):
+        """What the device has, caches dropped."""
+        block = 4096 if offset % 4096 == length % 4096 == 0 else 512
+        return run_bytes(f"dd if={device or self.device} bs={block} skip={offset // block} count={length // block} iflag=direct status=none")
+
+
+class Device:
+    """A device opened for buffered I/O."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __enter__(self):
+        self.fd = os.open(self.path, os.O_RDWR)
+        return self.fd
+
+    def __exit__(self, *exception):
+        os.posix_fadvise(self.fd, 0, 0, os.POSIX_FADV_DONTNEED)
+        os.close(self.fd)
+
+
+def run_bytes(command):
+    """Its output as it is."""
+    return subprocess.run(command, shell=True, check=True, stdout=subprocess.PIPE).stdout
+
+
+def verificator(command, check=True):
+    """Runs it; what it says."""
+    return run(f"{VERIFICATOR} {command}", check)
+
+
+def small_device(name, mib, device, offset_mib=0):
+    """A part of a device."""
+    run(f"dmsetup create {name} --table '0 {mib * 2048} linear {device} {offset_mib * 2048}' && dmsetup mknodes")
+    return f"/dev/mapper/{name}"
+
+
+def noise(size, seed=1):
+    """Bytes that are not to be found elsewhere."""
+    return random.Random(seed).randbytes(size)

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A transit cache over a device (perhaps slow, failing, a BTT), as the tests of dm-forebay-transit set it up."""
+
+import mmap
+import os
+from pathlib import Path
+
+from mapped import Target
+from stack import SSD, run
+
+BTT = "/dev/pmem0s"
+POLICIES = ["transit", "pmbd", "pmbd70", "lru", "coactive", "none"]
+# What a policy is tested with; transit also with its switches.
+VARIANTS = [{"policy": name} for name in POLICIES] + [
+    {"eager_eviction": "off"}, {"bypass": "off"}, {"eager_eviction": "off", "bypass": "off"}]
+
+
+def btt(block=4096):
+    """The PMem as a BTT with that block size."""
+    size = Path("/sys/block/pmem0s/queue/logical_block_size")
+    if not size.exists() or int(size.read_text(encoding="ascii")) != block:
+        run(f"ndctl create-namespace -f -e namespace0.0 -m sector -l {block}")
+    return BTT
+
+
+class Transit(Target):
+    """The target over `below`, which may be a mapped device."""
+    module, kind, name = "dm-forebay-transit", "forebay-transit", "tc"
+
+    def __init__(self, below=SSD, mib=32):
+        super().__init__(mib * 2048)
+        self.below = below
+
+    def devices(self):
+        """The only one."""
+        return self.below
+
+    def status(self):
+        """The status line as a dict."""
+        words = run(f"dmsetup status {self.name}").split()[3:]
+        used, slots = (int(n) for n in words[2].split("/"))
+        assert int(words[3]) == len(words) - 4
+        numbers = {key: int(value) for key, value in zip(words[4::2], words[5::2])}
+        return {"health": words[0], "policy": words[1], "used": used, "slots": slots, **numbers}
+
+    def put(self, offset, data, flags=0):
+        """A direct write, not flushed."""
+        page = mmap.mmap(-1, len(data))
+        page[:] = data
+        fd = os.open(self.device, os.O_RDWR | os.O_DIRECT | flags)
+        try:
+            assert os.pwrite(fd, page, offset) == len(data)
+        finally:
+            os.close(fd)
+
+    def flush(self):
+        """fsync of the device."""
+        fd = os.open(self.device, os.O_RDWR)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* What the status verbs of targets gather in JSON, and print from there. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+
+#include "mapped.h"
+#include "report.h"
+#include "sysfs.h"
+
+void json_add_text(json_object *json, const char *key, const char *text)
+{
+	json_object_object_add(json, key, json_object_new_string(text));
+}
+
+/* "8:0" becomes "/dev/sda". */
+void json_add_device(json_object *json, const char *key, const char *numbers)
+{
+	char name[NAME_MAX + 1], path[PATH_MAX];
+	unsigned int major, minor;
+
+	if (sscanf(numbers, "%u:%u", &major, &minor) == 2 && disk_name(makedev(major, minor), name)) {
+		snprintf(path, sizeof(path), "/dev/%s", name);
+		numbers = path;
+	}
+	json_add_text(json, key, numbers);
+}
+
+/* "key value key value", numbers as numbers. */
+json_object *json_of_values(const char *line)
+{
+	char copy[MAPPED_TEXT], *save = NULL, *key, *value, *end;
+	json_object *json = json_object_new_object();
+
+	snprintf(copy, sizeof(copy), "%s", line);
+	for (key = strtok_r(copy, " ", &save); key; key = strtok_r(NULL, " ", &save)) {
+		unsigned long long n;
+
+		value = strtok_r(NULL, " ", &save);
+		if (!value)
+			break;
+		n = strtoull(value, &end, 10);
+		json_object_object_add(json, key, *value && !*end ? json_object_new_uint64(n) :
+				       json_object_new_string(value));
+	}
+	return json;
+}
+
+const char *json_text(json_object *json, const char *key)
+{
+	return json_object_get_string(json_object_object_get(json, key));
+}
+
+unsigned long long json_number(json_object *json, const char *key)
+{
+	return json_object_get_uint64(json_object_object_get(json, key));
+}
+
+bool json_flag(json_object *json, const char *key)
+{
+	return json_object_get_boolean(json_object_object_get(json, key));
+}
+
+void row(const char *name)
+{
+	printf("  %-12s ", name);
+}
+
+void print_values(json_object *values)
+{
+	json_object_object_foreach(values, key, value)
+		printf("  %-24s %s\n", key, json_object_get_string(value));
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the status verbs of targets gather in JSON, and print from there.
+ */
+#ifndef FOREBAY_TOOLS_REPORT_H
+#define FOREBAY_TOOLS_REPORT_H
+
+#include <json-c/json.h>
+#include <stdbool.h>
+
+void json_add_text(json_object *json, const char *key, const char *text);
+void json_add_device(json_object *json, const char *key, const char *numbers);
+json_object *json_of_values(const char *line);
+const char *json_text(json_object *json, const char *key);
+unsigned long long json_number(json_object *json, const char *key);
+bool json_flag(json_object *json, const char *key);
+void row(const char *name);
+void print_values(json_object *values);
+
+#endif

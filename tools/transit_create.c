@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * forebay transit create: puts a transit cache over a block device, as a mapped
+ * device.
+ */
+#include <stdio.h>
+
+#include "message.h"
+#include "transit_target.h"
+
+enum { OPT_OPTION = 1 };
+
+static const struct option options[] = {
+	{ "option", required_argument, NULL, OPT_OPTION },
+	OPTION_HELP,
+	{ }
+};
+
+static enum exit_status create(const struct verb *verb, int argc, char **argv)
+{
+	const char *name, *device;
+	char parameters[MAPPED_TEXT];
+	struct pairs pairs = { };
+	uint64_t sectors;
+	dev_t rdev;
+
+	while (next_option(verb, argc, argv) != -1)
+		if (!pairs_take(verb, &pairs, optarg))
+			return USAGE;
+	if (argc - optind != 2)
+		return usage_problem(verb, "want a name and a device");
+	name = argv[optind];
+	device = argv[optind + 1];
+	if (!mapped_below(device, "below a cache", &sectors, &rdev))
+		return FAILED;
+	snprintf(parameters, sizeof(parameters), "%s %u%s", device, pairs.words, pairs.text);
+	/* What a table ends on must be a whole block, whatever the block size is. */
+	if (!mapped_create(name, sectors & ~7ULL, TRANSIT_TARGET, parameters))
+		return FAILED;
+	printf("/dev/mapper/%s: %s below a transit cache\n", name, device);
+	return DONE;
+}
+
+const struct verb verb_transit_create = {
+	.name = "transit create",
+	.arguments = "[--option KEY=VALUE]... NAME DEVICE",
+	.summary = "put a transit cache over a block device",
+	.help = "Makes /dev/mapper/NAME: the block device DEVICE below a cache in DRAM, through which\n"
+		"writes pass. Like a disk's own cache it loses on a power cut what was not flushed.\n"
+		"\n"
+		"  --option KEY=VALUE  an option of the target, see forebay(8); may be repeated\n",
+	.options = options,
+	.run = create,
+};

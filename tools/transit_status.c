@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * forebay transit status: what transit caches say of themselves; gathered in JSON,
+ * of which people get a table.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "message.h"
+#include "report.h"
+#include "transit_target.h"
+
+enum { OPT_JSON = 1 };
+
+static const struct option options[] = {
+	{ "json", no_argument, NULL, OPT_JSON },
+	OPTION_HELP,
+	{ }
+};
+
+static bool gather(void *all, const char *name)
+{
+	struct transit_target target;
+	json_object *json;
+
+	if (!transit_find(name, &target))
+		return false;
+	json = json_object_new_object();
+	json_add_text(json, "name", name);
+	json_add_device(json, "device", target.device);
+	json_add_number(json, "sectors", target.mapped.sectors);
+	json_object_object_add(json, "suspended", json_object_new_boolean(target.mapped.suspended));
+	json_add_number(json, "open_count", target.mapped.open_count);
+	json_add_text(json, "health", target.health);
+	json_add_text(json, "policy", target.policy);
+	json_add_number(json, "slots_used", target.slots_used);
+	json_add_number(json, "slots_total", target.slots_total);
+	json_object_object_add(json, "options", json_of_values(target.options));
+	json_object_object_add(json, "values", json_of_values(target.values));
+	json_object_array_add(all, json);
+	return true;
+}
+
+static void print(json_object *cache)
+{
+	bool healthy = !strcmp(json_text(cache, "health"), "ok");
+	char size[SIZE_TEXT];
+
+	printf("%s%s%s%s\n", style(stdout, BOLD), json_text(cache, "name"), plain(stdout),
+	       json_flag(cache, "suspended") ? " (suspended)" : "");
+	row("device");
+	printf("%s, %s\n", json_text(cache, "device"), size_text(size, json_number(cache, "sectors") << 9));
+	row("state");
+	printf("%s%s%s, policy %s\n", style(stdout, healthy ? GREEN : RED), json_text(cache, "health"),
+	       plain(stdout), json_text(cache, "policy"));
+	row("used");
+	printf("%llu of %llu slots\n", json_number(cache, "slots_used"), json_number(cache, "slots_total"));
+	print_values(json_object_object_get(cache, "options"));
+	print_values(json_object_object_get(cache, "values"));
+	if (!healthy)
+		puts("  The device refuses writes. They stay in the cache and are tried again; flushes fail. dmesg says more.");
+}
+
+static enum exit_status status(const struct verb *verb, int argc, char **argv)
+{
+	json_object *all = json_object_new_array();
+	bool json = false, good = true;
+
+	while (next_option(verb, argc, argv) != -1)
+		json = true;
+	for (int i = optind; i < argc; i++)
+		good = gather(all, strncmp(argv[i], "/dev/mapper/", 12) ? argv[i] : argv[i] + 12) && good;
+	if (optind == argc)
+		good = mapped_each(TRANSIT_TARGET, gather, all);
+	if (json) {
+		print_json(all);
+		return good ? DONE : FAILED;
+	}
+	if (good && !json_object_array_length(all))
+		puts("No transit cache is in use.");
+	for (size_t i = 0; i < json_object_array_length(all); i++) {
+		if (i)
+			putchar('\n');
+		print(json_object_array_get_idx(all, i));
+	}
+	json_object_put(all);
+	return good ? DONE : FAILED;
+}
+
+const struct verb verb_transit_status = {
+	.name = "transit status",
+	.arguments = "[--json] [NAME]...",
+	.summary = "show what transit caches hold and do",
+	.help = "Shows the transit caches that are in use, or those named.\n"
+		"\n"
+		"  --json              a JSON array with an object for each\n",
+	.options = options,
+	.run = status,
+};
