@@ -3,7 +3,7 @@
 
 from dataclasses import dataclass
 
-from .systems import BARE, SYSTEMS
+from .systems import BARE, CACHE_MIB, STAGING, SYSTEMS
 
 
 @dataclass(frozen=True)
@@ -14,6 +14,7 @@ class Target:
     at_least: float
     of: str = "forebay"
     to_workload: str = ""       # if it is another one
+    figure: str = "value"       # or one of its own that the workload returns; of a time (..._us) less is better
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,11 @@ MIXED = tuple(f"bare-mix-w{writes}-j{jobs}" for writes in MIXES for jobs in WRIT
 DATABASES = ("redis-set-c1", "redis-set-c50", "rocksdb-fillsync-t1", "rocksdb-fillsync-t8",
              "mariadb-insert-t1", "mariadb-insert-t8")
 BARE_PEERS = ("bare-ssd", "bare-dm-writecache", "bare-writelog")
+OVER_BTT = ("ext4-btt", "transit", *STAGING)
+DEPTHS = tuple(f"depth-{depth}" for depth in (32, 64, 128, 256, 512, 1024))
+JOBS = tuple(f"jobs-{jobs}" for jobs in (1, 2, 4, 8))
+FSYNCS = tuple(f"fsync-every-{kib}k" for kib in (512, 2048, 8192, 32768, 131072))
+ROCKSDB = tuple(f"rocksdb-{name}" for name in ("fillrandom", "overwrite", "readrandom", "readhot", "mixed", "update"))
 READS_AND_WRITES = ("seqwrite", "seqread-cold", "seqread-cached", "randread-cached")
 
 EXPERIMENTS = {
@@ -125,4 +131,26 @@ EXPERIMENTS = {
         "bytes that reach the SSD when few blocks are overwritten often", ("bare-zipf",),
         ("small-dm-writecache", "small-writelog"),
         (Target("bare-zipf", "small-dm-writecache", 1.0, "small-writelog"),)),
+    "transit-depth": Experiment(
+        "Caiti figures 5a and 5d: direct random writes by how many are in flight, mean and 99.99th percentile", DEPTHS,
+        (*OVER_BTT, "transit-none", "ext4-pmem", "ext4-dax"),
+        tuple(Target(workload, to, 1.0, "transit", figure=figure) for workload in DEPTHS for to in ("ext4-btt", *STAGING)
+              for figure in ("mean_us", "p9999_us") if to != "ext4-btt" or figure == "mean_us"), seconds=2, budget=900),
+    "transit-jobs": Experiment(
+        "Caiti figure 5e: the same by the number of jobs", JOBS, (*OVER_BTT, "ext4-pmem", "ext4-dax"),
+        tuple(Target(workload, to, 1.0, "transit", figure="mean_us") for workload in JOBS for to in STAGING), seconds=2),
+    "transit-cache-size": Experiment(
+        "Caiti table 1: the same by the size of the cache", ("depth-32",),
+        tuple(f"{policy}-{mib}m" for policy in ("transit", *STAGING) for mib in CACHE_MIB),
+        tuple(Target("depth-32", f"{policy}-{mib}m", 1.0, f"transit-{mib}m", figure="mean_us") for policy in STAGING
+              for mib in CACHE_MIB), seconds=4),
+    "transit-fsync": Experiment(
+        "Caiti figure 2b: what an fsync costs, by what was written before it", FSYNCS, (*OVER_BTT, "ext4-pmem", "ext4-dax"),
+        tuple(Target(workload, to, 1.0, "transit") for workload in FSYNCS for to in STAGING), budget=900),
+    "transit-breakdown": Experiment(
+        "Caiti figure 6: where the time of a write goes, with and without eager eviction (EE) and bypass (BP)",
+        ("breakdown",), ("ext4-btt", "transit", "transit-no-ee", "transit-no-bp", *STAGING)),
+    "transit-rocksdb": Experiment(
+        "Caiti figures 8 and 9: a key-value store", ROCKSDB, (*OVER_BTT, "transit-no-ee", "transit-no-bp", "ext4-dax"),
+        tuple(Target(workload, to, 1.0, "transit") for workload in ROCKSDB[:2] for to in ("ext4-btt", *STAGING)), budget=900),
 }

@@ -26,10 +26,12 @@ def row(workload: str, system: str, samples: list[dict]) -> dict:
     return made | {name: median(sample[name] for sample in samples if name in sample) for name in others}
 
 
-def ratio(table: list[dict], workload: str, of: str, to: str, to_workload: str = "") -> float | None:
-    """Of the medians; None if one was not measured."""
-    values = {(row["workload"], row["system"]): row["value"] for row in table}
+def ratio(table: list[dict], workload: str, of: str, to: str, to_workload: str = "", figure: str = "value") -> float | None:
+    """Of the medians, more is better: so of times, the other way round. None if one was not measured."""
+    values = {(row["workload"], row["system"]): row.get(figure) for row in table}
     ours, theirs = values.get((workload, of)), values.get((to_workload or workload, to))
+    if figure.endswith("_us"):
+        ours, theirs = theirs, ours
     return ours / theirs if ours and theirs else None
 
 
@@ -47,8 +49,9 @@ def verdicts(table: list[dict], targets: tuple[Target, ...]) -> list[dict]:
     """Each target with what was measured; those that the systems chosen cannot answer are left out."""
     found = []
     for target in targets:
-        value = ratio(table, target.workload, target.of, target.to, target.to_workload)
+        value = ratio(table, target.workload, target.of, target.to, target.to_workload, target.figure)
         if value is not None:
             found.append({"workload": target.workload, "of": target.of, "to": target.to,
-                          "to_workload": target.to_workload or target.workload, "at_least": target.at_least, "ratio": value, "ok": value >= target.at_least})
+                          "to_workload": target.to_workload or target.workload,
+                          "figure": target.figure, "at_least": target.at_least, "ratio": value, "ok": value >= target.at_least})
     return found

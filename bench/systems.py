@@ -216,6 +216,60 @@ def ext4_dax():
         yield PLACE
 
 
+@contextmanager
+def btt():
+    """The PMem as a BTT: a namespace in sector mode, blocks of 4096 bytes. In fsdax mode again afterwards."""
+    run("ndctl", "create-namespace", "-f", "-e", "namespace0.0", "-m", "sector", "-l", "4096")
+    try:
+        yield "/dev/pmem0s"
+    finally:
+        run("ndctl", "create-namespace", "-f", "-e", "namespace0.0", "-m", "fsdax", "--map=mem")
+
+
+@contextmanager
+def ext4_btt():
+    """ext4 on the BTT itself"""
+    with btt() as device:
+        run(*MKFS_EXT4, device)
+        with mounted("ext4", device, PLACE):
+            yield PLACE
+
+
+@contextmanager
+def ext4_pmem():
+    """ext4 on the PMem as a plain block device, without DAX: a block is not atomic"""
+    run(*MKFS_EXT4, PMEM)
+    with mounted("ext4", PMEM, PLACE):
+        yield PLACE
+
+
+def over_btt(mib: int = 0, **options: str):
+    """A system: ext4 on a transit cache of TRANSIT_MIB (or another size) over the BTT, with some options."""
+    words = " ".join(f"{key} {value}" for key, value in {"cache_size": f"{mib or TRANSIT_MIB}M", **options}.items())
+
+    @contextmanager
+    def system():
+        with btt() as below:
+            run("modprobe", "dm-forebay-transit")
+            sectors = run("blockdev", "--getsz", below).strip()
+            run("dmsetup", "create", "bench", "--table",
+                f"0 {sectors} forebay-transit {below} {len(words.split())} {words}")
+            try:
+                run(*MKFS_EXT4, MAPPED)
+                with mounted("ext4", MAPPED, PLACE):
+                    yield PLACE
+            finally:
+                run("dmsetup", "remove", "--retry", "bench")
+
+    system.__doc__ = f"ext4 on forebay-transit over the BTT, {words}"
+    return system
+
+
+# In the paper the cache is 1/128 of the file and always full. Here the file is 256 MiB.
+TRANSIT_MIB = 16
+STAGING = ("pmbd", "pmbd70", "lru", "coactive")
+CACHE_MIB = (4, 16, 64, 128)
+
 SYSTEMS = {
     "ext4": ext4,
     "xfs": xfs,
@@ -233,6 +287,14 @@ SYSTEMS = {
     "bare-writelog": bare_writelog,
     "small-dm-writecache": small_dm_writecache,
     "small-writelog": small_writelog,
+    "ext4-btt": ext4_btt,
+    "ext4-pmem": ext4_pmem,
+    "transit": over_btt(),
+    "transit-no-ee": over_btt(eager_eviction="off"),
+    "transit-no-bp": over_btt(bypass="off"),
+    "transit-none": over_btt(policy="none"),
+    **{policy: over_btt(policy=policy) for policy in STAGING},
+    **{f"{policy}-{mib}m": over_btt(mib, policy=policy) for policy in ("transit", *STAGING) for mib in CACHE_MIB},
 }
 BARE = tuple(name for name in SYSTEMS if name.startswith(("bare-", "small-")))      # they yield a device, not a folder
 

@@ -48,7 +48,8 @@ def rounds(settings: dict) -> str:
 
 
 def describe(verdict: dict) -> str:
-    return (f"{verdict['workload']}: {verdict['of']} ≥ {number(verdict['at_least'])} × {verdict['to']}"
+    figure = "" if verdict["figure"] == "value" else f" ({verdict['figure']})"
+    return (f"{verdict['workload']}{figure}: {verdict['of']} ≥ {number(verdict['at_least'])} × {verdict['to']}"
             f"{' at ' + verdict['to_workload'] if verdict['to_workload'] != verdict['workload'] else ''}: "
             f"{number(verdict['ratio'])} × {'ok' if verdict['ok'] else 'MISSED'}")
 

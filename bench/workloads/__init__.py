@@ -4,7 +4,7 @@
 Besides the value, in the workload's unit, a workload may return figures of its own; they go to the JSON results.
 """
 
-from . import block, fio, mariadb, ranges, redis, untar
+from . import block, fio, mariadb, ranges, redis, transit, untar
 
 OPS, MIB, FILES = "ops/s", "MiB/s", "files/s"
 
@@ -41,6 +41,25 @@ WORKLOADS = {
     "locked-alone": (OPS, "flushed stores to a locked DAX mapping", ranges.stores(beside=False)),
     "locked-beside": (OPS, "the same beside a task that thrashes", ranges.stores(beside=True)),
     "unlocked-beside": (OPS, "the same, not locked", ranges.stores(beside=True, lock=False)),
+}
+
+WORKLOADS |= {
+    **{f"depth-{depth}": (OPS, f"4 KiB direct random writes, {depth} in flight", transit.direct(1, depth))
+       for depth in (32, 64, 128, 256, 512, 1024)},
+    **{f"jobs-{jobs}": (OPS, f"4 KiB direct random writes, {jobs} jobs, 32 in flight each", transit.direct(jobs, 32))
+       for jobs in (1, 2, 4, 8)},
+    **{f"fsync-every-{kib}k": ("fsyncs/s", f"4 KiB direct random writes, fsync after {kib} KiB; the fsyncs' own time",
+                               transit.fsync_every(kib))
+       for kib in (512, 2048, 8192, 32768, 131072)},
+    "breakdown": (OPS, "4 KiB direct random writes, one at a time, with the time of each phase", transit.breakdown()),
+    "rocksdb-fillrandom": (OPS, "RocksDB fillrandom, 1 KiB values", transit.rocksdb("fillrandom", fill=False)),
+    "rocksdb-overwrite": (OPS, "RocksDB overwrite", transit.rocksdb("overwrite")),
+    "rocksdb-readrandom": (OPS, "RocksDB readrandom", transit.rocksdb("readrandom")),
+    "rocksdb-readhot": (OPS, "RocksDB readrandom, few keys most of the time",
+                        transit.rocksdb("readrandom", "--read_random_exp_range=25")),
+    "rocksdb-mixed": (OPS, "RocksDB readrandomwriterandom, half of each: the mix of YCSB A",
+                      transit.rocksdb("readrandomwriterandom", "--readwritepercent=50")),
+    "rocksdb-update": (OPS, "RocksDB updaterandom, read-modify-write: the updates of YCSB F", transit.rocksdb("updaterandom")),
 }
 
 SIZES = {"4k": 4096, "64k": 65536, "1m": 1 << 20}

@@ -48,6 +48,14 @@ def test_verdicts():
     assert [(verdict["to"], verdict["ok"]) for verdict in verdicts] == [("ext4", True), ("tmpfs", False)]
 
 
+def test_of_times_less_is_better():
+    table = stats.rows(SAMPLES + [event("tmpfs", 1, sync_p50_us=6000)], PLAN)
+    verdicts = stats.verdicts(table, (Target(J1, "tmpfs", 1.9, "ext4", figure="sync_p50_us"),
+                                      Target(J1, "ext4", 1, "tmpfs", figure="sync_p50_us"),
+                                      Target(J1, "ext4", 1, "forebay", figure="sync_p50_us")))
+    assert [(verdict["ratio"], verdict["ok"]) for verdict in verdicts] == [(2, True), (0.5, False)]
+
+
 def test_each_system_leads_a_round():
     systems = ["a", "b", "c"]
     assert [rotated(systems, number)[0] for number in range(4)] == ["a", "b", "c", "a"]

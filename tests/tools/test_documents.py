@@ -42,6 +42,7 @@ def test_completion_of_verbs():
     assert set(complete("forebay", "")) == {*(verb.split()[0] for verb in VERBS), "--help", "--version"}
     assert complete("forebay", "dr") == ["drain", "drop"]
     assert set(complete("forebay", "writelog", "")) == {*(verb.split()[1] for verb in VERBS if verb.startswith("writelog ")), "--help"}
+    assert set(complete("forebay", "transit", "")) == {"create", "status", "remove", "--help"}
     assert set(complete("forebay", "emu", "")) == {"create", "list", "remove", "cut", "--help"}
     assert complete("forebay", "writelog", "rem") == ["remove"]
 

@@ -23,6 +23,9 @@ VERBS = {
     "emu list": ["--json"],
     "emu remove": [],
     "emu cut": ["--seed"],
+    "transit create": ["--option"],
+    "transit status": ["--json"],
+    "transit remove": ["--no-flush"],
 }
 
 
@@ -79,6 +82,7 @@ def test_no_verb_and_unknown_verb(forebay):
     assert result.status == USAGE
     assert "no such verb: writelog chekc" in result.err
     assert "Did you mean `forebay writelog create`" in result.err
+    assert "Did you mean `forebay transit remove`" in forebay("transit", "rm").err
 
 
 @pytest.mark.parametrize("arguments, complaint", [
@@ -105,6 +109,9 @@ def test_no_verb_and_unknown_verb(forebay):
     (["writelog", "check"], "want one device or image"),
     (["writelog", "flush"], "want the name of one mapped device"),
     (["writelog", "remove", "a", "b"], "want the name of one mapped device"),
+    (["transit", "create", "a"], "want a name and a device"),
+    (["transit", "create", "--option", "workers", "a", "b"], "--option workers: want KEY=VALUE"),
+    (["transit", "remove"], "want the name of one mapped device"),
 ])
 def test_wrong_arguments(forebay, arguments, complaint):
     result = forebay(*arguments)

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The workloads of the Caiti paper, on files of an ext4 over a transit cache, over what it is compared with, or over the
+BTT itself. Before each, a cache writes down what it holds.
+
+The files are larger than the caches of these systems (bench/systems.py), so that caches are full before a run counts, as they
+are in the paper.
+"""
+
+import os
+
+from ..commands import run
+from ..systems import MAPPED
+from .block import settle
+from .fio import fio, lay_out, timed
+
+MIB = 1 << 20
+FILE_MIB = 256
+# Of what the target measures, what a write consists of (docs/transit.md).
+PHASES = ("metadata", "cache_write", "evict_and_write", "bypass", "enqueue", "flush")
+
+
+def direct(jobs: int, depth: int, mib: int = FILE_MIB):
+    """4 KiB random direct writes, so many in flight (figures 5a, 5d, 5e)."""
+    def measure(folder: str, seconds: float) -> dict:
+        for job in range(jobs):
+            lay_out(f"{folder}/{job}", mib // jobs)
+        settle()
+        report = fio(folder, jobs, "--rw=randwrite", "--bs=4k", f"--size={mib // jobs}m", "--direct=1", "--ioengine=libaio",
+                     f"--iodepth={depth}", *timed(seconds))
+        return {"value": report["write"]["iops"], **response(report["write"])}
+    return measure
+
+
+def fsync_every(kib: int, mib: int = FILE_MIB):
+    """4 KiB random direct writes, one after the other, fsync after so many KiB (figure 2b)."""
+    def measure(folder: str, seconds: float) -> dict:
+        lay_out(f"{folder}/0", mib)
+        settle()
+        # At least two fsyncs, however long they take.
+        report = fio(folder, 1, "--rw=randwrite", "--bs=4k", f"--size={mib}m", "--direct=1", f"--fsync={kib // 4}",
+                     "--norandommap", f"--io_size={max(2 * kib, 16 << 10)}k")
+        sync = report["sync"]["lat_ns"]
+        return {"value": 1e9 / sync["mean"], "fsync_mean_us": round(sync["mean"] / 1000, 1),
+                "mib_s": report["write"]["bw_bytes"] / MIB}
+    return measure
+
+
+def breakdown(mib: int = FILE_MIB, writes: int = 16384):
+    """pwrite() of 4 KiB, direct, one after the other: which part of the time is which phase's (figures 6a, 6c, 6d)."""
+    def measure(folder: str, seconds: float) -> dict:
+        lay_out(f"{folder}/0", mib)
+        settle()
+        before = phases() if os.path.exists(MAPPED) else {}
+        if before:
+            run("dmsetup", "message", os.path.basename(MAPPED), "0", "latency", "on")
+        report = fio(folder, 1, "--rw=randwrite", "--bs=4k", f"--size={mib}m", "--direct=1", "--norandommap",
+                     f"--io_size={writes * 4}k")
+        total = report["write"]["lat_ns"]["mean"] * report["write"]["total_ios"]
+        found = {"value": report["write"]["iops"], **response(report["write"])}
+        if before:
+            run("dmsetup", "message", os.path.basename(MAPPED), "0", "latency", "off")
+            after = phases()
+            spent = {phase: after[phase] - before[phase] for phase in PHASES}
+            found |= {f"percent_{phase}": round(100 * ns / total, 2) for phase, ns in spent.items()}
+            # System call, file system, device-mapper and block layer; and fio's own.
+            found["percent_other"] = round(100 - 100 * sum(spent.values()) / total, 2)
+        return found
+    return measure
+
+
+def phases() -> dict[str, int]:
+    """Nanoseconds of each phase so far."""
+    lines = run("dmsetup", "message", os.path.basename(MAPPED), "0", "latency", "show").splitlines()
+    return {line.split()[0]: int(line.split()[1]) for line in lines}
+
+
+def response(write: dict) -> dict:
+    """Of a write, in microseconds; from the call to its end."""
+    percentiles = write["clat_ns"]["percentile"]
+    return {"mean_us": round(write["lat_ns"]["mean"] / 1000, 1), "p99_us": round(percentiles["99.000000"] / 1000, 1),
+            "p9999_us": round(percentiles["99.990000"] / 1000, 1)}
+
+
+def rocksdb(benchmark: str, *options: str, fill: bool = True, thousands: int = 20, value: int = 1024):
+    """db_bench without compression; first filled in random order, if it does not fill itself (figure 8)."""
+    def measure(folder: str, seconds: float) -> dict:
+        settle()
+        common = (f"--db={folder}/db", f"--num={thousands * 1000}", f"--value_size={value}", "--compression_type=none",
+                  "--write_buffer_size=4194304", "--cache_size=4194304", "--sync=0")
+        if fill:
+            run("db_bench", "--benchmarks=fillrandom", *common)
+            settle()
+        output = run("db_bench", f"--benchmarks={benchmark}", *common, *(["--use_existing_db=1"] if fill else []), *options)
+        words = next(line for line in output.splitlines() if line.startswith(benchmark)).split()
+        return {"value": float(words[words.index("ops/sec") - 1])}
+    return measure
