@@ -19,9 +19,12 @@ static inline void latency_add(struct latency __percpu *latency, u64 ns)
 	this_cpu_inc(latency->bins[clamp(fls64(ns) - 7, 0, LATENCY_BINS - 1)]);
 }
 
-/* A line, without its end: the name, the sum in ns, each bin that isn't empty as "<limit in ns:count". */
-static inline unsigned int latency_print(const struct latency __percpu *latency, const char *name, char *result,
-					 unsigned int maxlen, unsigned int sz)
+/*
+ * A line, without its end: the name and, if anything was measured, the sum in ns and
+ * each bin that isn't empty as "<limit in ns:count".
+ */
+static inline unsigned int latency_print(const struct latency __percpu *latency, const char *name,
+					 char *result, unsigned int maxlen, unsigned int sz)
 {
 	u32 bins[LATENCY_BINS] = { };
 	u64 ns = 0;
@@ -34,11 +37,28 @@ static inline unsigned int latency_print(const struct latency __percpu *latency,
 		for (i = 0; i < LATENCY_BINS; i++)
 			bins[i] += READ_ONCE(part->bins[i]);
 	}
-	DMEMIT("%s %llu", name, ns);
+	DMEMIT("%s", name);
+	if (ns)
+		DMEMIT(" %llu", ns);
 	for (i = 0; i < LATENCY_BINS; i++)
 		if (bins[i])
 			DMEMIT(" <%llu:%u", 128ULL << i, bins[i]);
 	return sz;
+}
+
+/* What a target answers to the message that asks for them: a line for each of @nr phases. */
+static inline int latencies_print(const struct latency __percpu *latencies, const char * const *names, u32 nr,
+				  char *result, unsigned int maxlen)
+{
+	unsigned int sz = 0;
+	u32 i;
+
+	for (i = 0; i < nr; i++) {
+		if (i)
+			DMEMIT("\n");
+		sz = latency_print(&latencies[i], names[i], result, maxlen, sz);
+	}
+	return 1;	/* device-mapper: there is a result */
 }
 
 #endif

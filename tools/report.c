@@ -28,7 +28,7 @@ void json_add_device(json_object *json, const char *key, const char *numbers)
 }
 
 /* "key value key value", numbers as numbers. */
-json_object *json_of_values(const char *line)
+struct json_object *json_of_values(const char *line)
 {
 	char copy[MAPPED_TEXT], *save = NULL, *key, *value, *end;
 	json_object *json = json_object_new_object();

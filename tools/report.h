@@ -10,7 +10,7 @@
 
 void json_add_text(json_object *json, const char *key, const char *text);
 void json_add_device(json_object *json, const char *key, const char *numbers);
-json_object *json_of_values(const char *line);
+struct json_object *json_of_values(const char *line);
 const char *json_text(json_object *json, const char *key);
 unsigned long long json_number(json_object *json, const char *key);
 bool json_flag(json_object *json, const char *key);

@@ -96,7 +96,8 @@ static void print_target(json_object *log)
 	row("log");
 	puts(json_text(log, "device"));
 	row("origin");
-	printf("%s, %s\n", json_text(log, "origin"), size_text(size, json_number(log, "origin_sectors") << 9));
+	printf("%s, %s\n", json_text(log, "origin"),
+	       size_text(size, json_number(log, "origin_sectors") << 9));
 	row("state");
 	printf("%s%s%s, mode %s\n", style(stdout, healthy ? GREEN : RED), json_text(log, "health"),
 	       plain(stdout), json_text(log, "mode"));

@@ -71,7 +71,7 @@ def breakdown(mib: int = FILE_MIB, writes: int = 16384):
 def phases() -> dict[str, int]:
     """Nanoseconds of each phase so far."""
     lines = run("dmsetup", "message", os.path.basename(MAPPED), "0", "latency", "show").splitlines()
-    return {line.split()[0]: int(line.split()[1]) for line in lines}
+    return {words[0]: int(words[1]) if len(words) > 1 else 0 for words in map(str.split, lines)}
 
 
 def response(write: dict) -> dict:

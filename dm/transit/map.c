@@ -61,7 +61,7 @@ int dtc_map(struct dm_target *ti, struct bio *bio)
 		return dtc_below(t, bio);
 	if (unlikely((bio->bi_iter.bi_sector | bio_sectors(bio)) & ((1 << t->block_shift) - 1)))
 		return dtc_ended(bio, BLK_STS_INVAL);
-	if (READ_ONCE(t->last_bio) != jiffies)
+	if (time_before(READ_ONCE(t->last_bio), jiffies))
 		WRITE_ONCE(t->last_bio, jiffies);
 	if (bio->bi_opf & REQ_PREFLUSH)		/* device-mapper has split the data off */
 		return dtc_map_flush(t, bio);

@@ -90,7 +90,10 @@ struct dtc_key {
 	int (*set)(struct dtc *t, const char *value, bool later);
 };
 
-enum { DTC_KEY_CACHE_SIZE, DTC_KEY_BLOCK_SIZE, DTC_KEY_WORKERS, DTC_KEY_POLICY, DTC_KEY_EAGER, DTC_KEY_BYPASS };
+enum {
+	DTC_KEY_CACHE_SIZE, DTC_KEY_BLOCK_SIZE, DTC_KEY_WORKERS, DTC_KEY_POLICY, DTC_KEY_EAGER,
+	DTC_KEY_BYPASS,
+};
 
 static const struct dtc_key dtc_keys[] = {
 	[DTC_KEY_CACHE_SIZE] = { "cache_size", false, dtc_set_cache_size },

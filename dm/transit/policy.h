@@ -16,7 +16,7 @@
 struct dtc_policy {
 	const char *name;
 	bool no_cache;			/* no slots at all */
-	bool keeps_clean;		/* what has been evicted stays, clean, until there is need for its slot */
+	bool keeps_clean;		/* what has been evicted stays, clean, while nobody needs its slot */
 
 	/* What it needs of its own, in t->policy_data. May be NULL, both or neither. */
 	int (*init)(struct dtc *t);

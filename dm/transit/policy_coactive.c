@@ -22,7 +22,7 @@ enum { COA_CLEAN, COA_COLD, COA_HOT, COA_LISTS };
 #define COA_BATCH		64
 
 struct coactive {
-	spinlock_t lock;
+	spinlock_t lock;			/* of the lists and the filter */
 	struct list_head lists[COA_LISTS];	/* the oldest first */
 	unsigned long *filter;
 	u32 filter_bits, entered, most;

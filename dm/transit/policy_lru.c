@@ -5,7 +5,7 @@
 #include "policy.h"
 
 struct lru {
-	spinlock_t lock;
+	spinlock_t lock;		/* of the list */
 	struct list_head slots;		/* valid or being overwritten; the least recently used first */
 };
 

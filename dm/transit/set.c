@@ -59,6 +59,7 @@ void dtc_set_lock_idle(struct dtc *t, struct dtc_set *set, u64 first, u64 last)
 /* With the lock held, after anything that somebody may wait for. */
 void dtc_set_wake(struct dtc_set *set)
 {
+	/* No barrier: who waits got into the queue with the lock held. */
 	if (waitqueue_active(&set->wait))
 		wake_up_all(&set->wait);
 }

@@ -70,13 +70,5 @@ void dtc_status(struct dm_target *ti, status_type_t type, unsigned int flags, ch
 /* Message: latency. */
 int dtc_latency_print(struct dtc *t, char *result, unsigned int maxlen)
 {
-	unsigned int sz = 0;
-	u32 phase;
-
-	for (phase = 0; phase < DTC_NR_PHASES; phase++) {
-		if (phase)
-			DMEMIT("\n");
-		sz = latency_print(&t->stats->phase[phase], dtc_phase_names[phase], result, maxlen, sz);
-	}
-	return 1;	/* device-mapper: there is a result */
+	return latencies_print(t->stats->phase, dtc_phase_names, DTC_NR_PHASES, result, maxlen);
 }

@@ -139,7 +139,7 @@ static void dtc_io_hints(struct dm_target *ti, struct queue_limits *limits)
 	struct dtc *t = ti->private;
 	u32 size = t->params.block_size;
 
-	/* A block is the unit of everything. That there is a write cache, device-mapper says (flush_supported). */
+	/* A block is the unit of everything. That there is a write cache is said by flush_supported. */
 	limits->logical_block_size = max(limits->logical_block_size, size);
 	limits->physical_block_size = max(limits->physical_block_size, size);
 	limits->io_min = max(limits->io_min, size);

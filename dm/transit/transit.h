@@ -96,7 +96,7 @@ struct dtc_range {
 };
 
 struct dtc_set {
-	spinlock_t lock;
+	spinlock_t lock;		/* of all here, and of its slots' headers */
 	u32 dirty;			/* slots that are not clean */
 	struct list_head queue;
 	struct hlist_head ranges;	/* of writes that go past the cache */
@@ -116,7 +116,7 @@ struct dtc_free {
 
 /* Discards and zeros on their way. */
 struct dtc_wide {
-	spinlock_t lock;
+	spinlock_t lock;		/* of what follows */
 	u32 nr;				/* read with any set's lock */
 	struct hlist_head ranges;
 	wait_queue_head_t wait;

@@ -90,30 +90,8 @@ void dwl_status(struct dm_target *ti, status_type_t type, unsigned int flags, ch
 	}
 }
 
-void dwl_latency_add(struct dwl *w, enum dwl_phase phase, u64 began)
-{
-	u64 ns = ktime_get_ns() - began;
-
-	this_cpu_inc(w->stats->latency[phase][clamp(fls64(ns) - 7, 0, DWL_NR_BINS - 1)]);
-}
-
-/* Message: latency. A line a phase; each bin that isn't empty as "<limit in ns:count". */
+/* Message: latency. */
 int dwl_latency_print(struct dwl *w, char *result, unsigned int maxlen)
 {
-	unsigned int sz = 0;
-	u32 phase, bin;
-	int cpu;
-
-	for (phase = 0; phase < DWL_NR_PHASES; phase++) {
-		DMEMIT("%s%s", phase ? "\n" : "", dwl_phase_names[phase]);
-		for (bin = 0; bin < DWL_NR_BINS; bin++) {
-			u64 n = 0;
-
-			for_each_possible_cpu(cpu)
-				n += READ_ONCE(per_cpu_ptr(w->stats, cpu)->latency[phase][bin]);
-			if (n)
-				DMEMIT(" <%llu:%llu", 128ULL << bin, n);
-		}
-	}
-	return 1;	/* device-mapper: there is a result */
+	return latencies_print(w->stats->latency, dwl_phase_names, DWL_NR_PHASES, result, maxlen);
 }

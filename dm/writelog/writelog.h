@@ -60,6 +60,7 @@
 #include <linux/wait.h>
 
 #include "../../core/writelog.h"
+#include "../latency.h"
 
 #define DM_MSG_PREFIX "forebay-wlog"
 
@@ -134,11 +135,9 @@ enum dwl_phase {
 	DWL_NR_PHASES
 };
 
-#define DWL_NR_BINS	32		/* bin i: below 2^(i + 7) ns, not below half of that */
-
 struct dwl_stats {
 	u64 count[DWL_NR_COUNTERS];
-	u32 latency[DWL_NR_PHASES][DWL_NR_BINS];
+	struct latency latency[DWL_NR_PHASES];
 	s32 reads_below;		/* reads that the origin has not answered */
 };
 
@@ -339,7 +338,6 @@ int dwl_origin_flush_end(struct dwl *w);
 void dwl_status(struct dm_target *ti, status_type_t type, unsigned int flags, char *result,
 		unsigned int maxlen);
 int dwl_latency_print(struct dwl *w, char *result, unsigned int maxlen);
-void dwl_latency_add(struct dwl *w, enum dwl_phase phase, u64 began);
 u64 dwl_total(const struct dwl *w, enum dwl_counter counter);
 
 static inline void dwl_count(struct dwl *w, enum dwl_counter counter, u64 n)
@@ -356,7 +354,7 @@ static inline u64 dwl_now(const struct dwl *w)
 static inline void dwl_latency(struct dwl *w, enum dwl_phase phase, u64 began)
 {
 	if (unlikely(began))
-		dwl_latency_add(w, phase, began);
+		latency_add(&w->stats->latency[phase], ktime_get_ns() - began);
 }
 
 #endif

@@ -21,7 +21,7 @@ PATIENCE = 20           # seconds that a run takes at most
 @dataclass
 class System:
     """What is tested."""
-    name: str = "forebay"               # or "lower": the lower file system alone; "writelog": that over a write log
+    name: str = "forebay"               # or "lower": the lower file system alone; "writelog", "transit": that over one of these
     lower_type: str = "ext4"
     lower_options: str = "rw"
     kernel: str = "stock"
@@ -29,14 +29,17 @@ class System:
     pmem: int = 64 << 20
     cache_bytes: int = 0                # use only so much of the PMem; 0: all
     module: str = ""                    # a forebay.ko other than the one that is built
+    transit_option: str = "policy transit"
 
     def environment(self):
         return {"SYSTEM": self.name, "LOWER_TYPE": self.lower_type, "LOWER_OPTIONS": self.lower_options,
-                "CACHE_BYTES": str(self.cache_bytes), "MODULE": self.module}
+                "CACHE_BYTES": str(self.cache_bytes), "MODULE": self.module, "TRANSIT_OPTION": self.transit_option}
 
     def __str__(self):
         if self.name == "lower":
             return f"{self.lower_type} ({self.lower_options})"
+        if self.name == "transit":
+            return f"{self.lower_type} ({self.lower_options}) over a transit cache, {self.transit_option}"
         cache = self.cache_bytes or self.pmem
         broken = f", {Path(self.module).parent.name}" if self.module else ""
         if self.name == "writelog":
@@ -121,7 +124,7 @@ class Boot:
             "WRITEBACK_CENTISECONDS": str(self.dice.writeback_centiseconds),
         }
         return Settings(
-            pmem=self.system.pmem if self.system.name != "lower" else 0, nvme=0, mem=1 << 30, kernel=self.system.kernel,
+            pmem=self.system.pmem if self.system.name in ("forebay", "writelog") else 0, nvme=0, mem=1 << 30, kernel=self.system.kernel,
             persistence=self.system.persistence, keep=self.images, timeout=TIMEOUT, qemu=qemu, environment=environment)
 
     def _follow(self, machine):

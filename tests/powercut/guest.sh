@@ -10,7 +10,7 @@ top=$lower
 cache=/dev/pmem0
 device=/dev/vda
 [ "$SYSTEM" = forebay ] && top=/mnt/forebay
-[ "$SYSTEM" = writelog ] && device=/dev/mapper/log
+case $SYSTEM in writelog | transit) device=/dev/mapper/log ;; esac
 
 fail() { echo "failed: $*"; exit 1; }
 
@@ -29,14 +29,15 @@ ready() {
 	modprobe "$LOWER_TYPE"
 	mkdir -p /mnt/lower /mnt/forebay
 	until [ -b /dev/vda ]; do sleep 0.02; done
-	if [ "$SYSTEM" != lower ]; then
-		if [ "$SYSTEM" = forebay ]; then load_forebay; else modprobe dm-forebay-writelog; fi
-		if [ "$CACHE_BYTES" != 0 ]; then
-			# A cache smaller than a namespace can be; not written to the device, so it is done at each boot.
-			addpart /dev/pmem0 1 0 $((CACHE_BYTES / 512))
-			cache=/dev/pmem0p1
-			until [ -b $cache ]; do sleep 0.02; done
-		fi
+	case $SYSTEM in
+	forebay) load_forebay ;;
+	writelog | transit) modprobe "dm-forebay-$SYSTEM" ;;
+	esac
+	if [ "$CACHE_BYTES" != 0 ]; then
+		# A cache smaller than a namespace can be; not written to the device, so it is done at each boot.
+		addpart /dev/pmem0 1 0 $((CACHE_BYTES / 512))
+		cache=/dev/pmem0p1
+		until [ -b $cache ]; do sleep 0.02; done
 	fi
 }
 
@@ -51,11 +52,14 @@ make() {
 	[ "$SYSTEM" != forebay ] || forebay format --force $cache >/dev/null || fail "forebay format"
 }
 
-# The write log; small marks, so that a small log is written back again and again.
+# The write log; small marks, so that a small log is written back again and again. Or a transit cache, small, too.
 map() {
-	[ "$SYSTEM" != writelog ] || [ -b $device ] ||
-		dmsetup create log --table "0 $(blockdev --getsz /dev/vda) forebay-wlog /dev/vda $cache 4 high_mark 30 low_mark 10" ||
-		fail "dmsetup create"
+	case $SYSTEM in
+	writelog) target="forebay-wlog /dev/vda $cache 4 high_mark 30 low_mark 10" ;;
+	transit) target="forebay-transit /dev/vda 6 cache_size 2M block_size 4096 $TRANSIT_OPTION" ;;
+	*) return 0 ;;
+	esac
+	[ -b $device ] || dmsetup create log --table "0 $(blockdev --getsz /dev/vda) $target" || fail "dmsetup create"
 }
 
 attach() {
@@ -87,10 +91,12 @@ drain() {
 	if [ "$SYSTEM" = forebay ]; then
 		forebay check $cache >/tmp/check 2>&1 || { cat /tmp/check; fail "forebay check"; }
 	fi
-	if [ "$SYSTEM" = writelog ]; then
+	if [ "$device" = /dev/mapper/log ]; then
 		dmsetup message log 0 flush || fail "flush"
 		dmsetup remove log || fail "dmsetup remove"
-		forebay writelog check $cache >/tmp/check 2>&1 || { cat /tmp/check; fail "forebay writelog check"; }
+		if [ "$SYSTEM" = writelog ]; then
+			forebay writelog check $cache >/tmp/check 2>&1 || { cat /tmp/check; fail "forebay writelog check"; }
+		fi
 		mount -t "$LOWER_TYPE" -o "$LOWER_OPTIONS" /dev/vda $lower || fail "mount $LOWER_TYPE without the log"
 		dump $lower "$CHECK/drained"
 		umount $lower
