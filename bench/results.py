@@ -17,8 +17,8 @@ from .versions import host, versions
 BUILD = CHECKOUT / "build" / "bench"
 
 
-def devices(experiment: Experiment) -> Devices:
-    return Devices(BUILD / f"images-{experiment.nvme_mib}", experiment.pmem_mib << 20, experiment.nvme_mib << 20)
+def devices(experiment: Experiment, smp: int | None = None) -> Devices:
+    return Devices(BUILD / f"images-{experiment.nvme_mib}", experiment.pmem_mib << 20, experiment.nvme_mib << 20, smp)
 
 
 def measure(name: str, experiment: Experiment, plan: dict, on: Devices) -> dict:

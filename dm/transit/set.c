@@ -44,7 +44,7 @@ bool dtc_set_busy(struct dtc_set *set, u64 first, u64 last)
  * @first: of the blocks
  * @last: of the blocks
  */
-void dtc_set_lock_idle(struct dtc *t, struct dtc_set *set, u64 first, u64 last)
+void dtc_set_lock_idle(struct dtc *t, struct dtc_set *set, u64 first, u64 last) __acquires(&set->lock)
 {
 	for (;;) {
 		spin_lock_irq(&set->lock);

@@ -267,7 +267,7 @@ int dtc_sets_init(struct dtc *t);
 void dtc_sets_destroy(struct dtc *t);
 struct dtc_slot *dtc_set_find(struct dtc_set *set, u64 block);
 bool dtc_set_busy(struct dtc_set *set, u64 first, u64 last);
-void dtc_set_lock_idle(struct dtc *t, struct dtc_set *set, u64 first, u64 last);
+void dtc_set_lock_idle(struct dtc *t, struct dtc_set *set, u64 first, u64 last) __acquires(&set->lock);
 void dtc_set_wake(struct dtc_set *set);
 void dtc_set_dirty(struct dtc *t, struct dtc_set *set, int by);
 void dtc_set_leave(struct dtc *t, struct dtc_set *set, struct dtc_slot *slot);

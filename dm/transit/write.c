@@ -43,30 +43,34 @@ static void dtc_stored(struct dtc *t, struct dtc_set *set, struct dtc_slot *slot
 		t->policy->make_room(t);
 }
 
-/* Locks the set and gets the slot that the block is written to; NULL, without the lock: none. */
-static struct dtc_slot *dtc_slot_for(struct dtc *t, struct dtc_set *set, u64 block, struct dtc_slot **spare,
-				     bool *stalled)
+/* The slot that the block is written to, the caller's until dtc_stored(); NULL: there is none. */
+static struct dtc_slot *dtc_claim(struct dtc *t, struct dtc_set *set, u64 block, bool *hit, bool *stalled)
 {
-	struct dtc_slot *slot;
+	struct dtc_slot *slot, *spare = NULL;
 
-	*spare = NULL;
 	for (;;) {
 		dtc_set_lock_idle(t, set, block, block);
 		slot = dtc_set_find(set, block);
-		if (slot)
-			return slot;
-		slot = *spare ?: dtc_slot_get(t);
-		*spare = NULL;
-		if (slot)
-			return slot;
+		*hit = slot;
+		if (!slot && !spare)
+			spare = dtc_slot_get(t);
+		if (slot || spare)
+			break;
 		spin_unlock_irq(&set->lock);
 		if (READ_ONCE(t->failing) || (t->policy->may_bypass && t->policy->may_bypass(t)))
 			return NULL;
 		*stalled = true;
-		*spare = dtc_slot_wait(t);
-		if (!*spare)
+		spare = dtc_slot_wait(t);
+		if (!spare)
 			return NULL;
 	}
+	if (!slot)
+		swap(slot, spare);
+	dtc_begin(t, set, slot, block);
+	if (spare)		/* somebody else has put the block in a slot while we waited */
+		dtc_slot_put(t, spare);
+	spin_unlock_irq(&set->lock);
+	return slot;
 }
 
 /* The bio's next block; false: there is no slot for it. */
@@ -74,17 +78,12 @@ static bool dtc_store(struct dtc *t, struct bio *bio)
 {
 	u64 block = dtc_first_block(t, bio), lap = dtc_now(t);
 	struct dtc_set *set = dtc_set_of(t, block);
-	struct dtc_slot *slot, *spare;
 	bool stalled = false, hit;
+	struct dtc_slot *slot;
 
-	slot = dtc_slot_for(t, set, block, &spare, &stalled);
+	slot = dtc_claim(t, set, block, &hit, &stalled);
 	if (!slot)
 		return false;
-	hit = slot->state != DTC_FREE;
-	dtc_begin(t, set, slot, block);
-	spin_unlock_irq(&set->lock);
-	if (spare)
-		dtc_slot_put(t, spare);
 	if (!stalled)
 		lap = dtc_lap(t, DTC_PHASE_METADATA, lap);
 	dtc_copy_block(t, bio, slot, false);

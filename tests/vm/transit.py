@@ -43,11 +43,11 @@ class Transit(Target):
         numbers = {key: int(value) for key, value in zip(words[4::2], words[5::2])}
         return {"health": words[0], "policy": words[1], "used": used, "slots": slots, **numbers}
 
-    def put(self, offset, data, flags=0):
-        """A direct write, not flushed."""
+    def put(self, offset, data, flags=0, path=None):
+        """A direct write, not flushed (O_DSYNC: FUA, and on a device a flush, too); to a file over it, if one is named."""
         page = mmap.mmap(-1, len(data))
         page[:] = data
-        fd = os.open(self.device, os.O_RDWR | os.O_DIRECT | flags)
+        fd = os.open(path or self.device, os.O_RDWR | os.O_DIRECT | flags)
         try:
             assert os.pwrite(fd, page, offset) == len(data)
         finally:
