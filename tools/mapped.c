@@ -191,12 +191,23 @@ int mapped_message(const char *name, const char *message)
 }
 
 /**
+ * mapped_busy - say that a mapped device cannot go, since somebody has it open
+ * @name: of the device
+ */
+enum exit_status mapped_busy(const char *name)
+{
+	problem("%s is in use", name);
+	advice("`lsblk /dev/mapper/%s` may show by what. Unmount it first.", name);
+	return FAILED;
+}
+
+/**
  * mapped_remove - remove a mapped device
  * @name: of the device
  *
- * Return: 0, or the errno of the kernel.
+ * Return: DONE, or FAILED after a message.
  */
-int mapped_remove(const char *name)
+enum exit_status mapped_remove(const char *name)
 {
 	struct dm_task *task = task_new(DM_DEVICE_REMOVE, name);
 	int err = ENOMEM;
@@ -205,7 +216,11 @@ int mapped_remove(const char *name)
 		err = run_with_udev(task) ? 0 : dm_task_get_errno(task);
 	if (task)
 		dm_task_destroy(task);
-	return err;
+	if (err == EBUSY)
+		return mapped_busy(name);
+	if (err)
+		problem("cannot remove %s: %s", name, strerror(err));
+	return err ? FAILED : DONE;
 }
 
 /**
@@ -238,17 +253,6 @@ bool mapped_below(const char *path, const char *what, uint64_t *sectors, dev_t *
 		close(fd);
 	*sectors = good ? bytes >> 9 : 0;
 	return good;
-}
-
-/**
- * mapped_busy - say that a mapped device cannot go, since somebody has it open
- * @name: of the device
- */
-enum exit_status mapped_busy(const char *name)
-{
-	problem("%s is in use", name);
-	advice("`lsblk /dev/mapper/%s` may show by what. Unmount it first.", name);
-	return FAILED;
 }
 
 /**

@@ -34,7 +34,7 @@ bool mapped_create(const char *name, uint64_t sectors, const char *kind, const c
 bool mapped_read(const char *name, const char *kind, struct mapped *mapped);
 bool mapped_each(const char *kind, mapped_each_fn each, void *arg);
 int mapped_message(const char *name, const char *message);
-int mapped_remove(const char *name);
+enum exit_status mapped_remove(const char *name);
 bool mapped_below(const char *path, const char *what, uint64_t *sectors, dev_t *rdev);
 enum exit_status mapped_busy(const char *name);
 bool pairs_add(struct pairs *pairs, const char *key, int key_len, const char *value);

@@ -3,7 +3,6 @@
  * forebay transit remove: writes down what is in the cache, and removes the mapped
  * device.
  */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -21,6 +20,7 @@ static const struct option options[] = {
 static enum exit_status remove_target(const char *name, bool flush)
 {
 	struct transit_target target;
+	enum exit_status status;
 	int err;
 
 	if (!transit_find(name, &target))
@@ -33,15 +33,10 @@ static enum exit_status remove_target(const char *name, bool flush)
 		advice("dmesg says more. To remove it, and lose that: --no-flush");
 		return FAILED;
 	}
-	err = mapped_remove(name);
-	if (err == EBUSY)
-		return mapped_busy(name);
-	if (err) {
-		problem("cannot remove %s: %s", name, strerror(err));
-		return FAILED;
-	}
-	printf("%s: removed\n", name);
-	return DONE;
+	status = mapped_remove(name);
+	if (!status)
+		printf("%s: removed\n", name);
+	return status;
 }
 
 static enum exit_status remove_verb(const struct verb *verb, int argc, char **argv)

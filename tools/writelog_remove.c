@@ -2,8 +2,7 @@
 /*
  * forebay writelog remove: writes everything back and removes the mapped device.
  */
-#include <errno.h>
-#include <string.h>
+#include <stdio.h>
 
 #include "message.h"
 #include "writelog_flush.h"
@@ -21,7 +20,6 @@ static enum exit_status remove_target(const char *name, bool flush, bool quiet)
 {
 	struct writelog_target target;
 	enum exit_status status = DONE;
-	int err;
 
 	if (!find_target(name, &target))
 		return FAILED;
@@ -33,16 +31,10 @@ static enum exit_status remove_target(const char *name, bool flush, bool quiet)
 		advice("To remove it all the same, and keep that in the log: --no-flush");
 		return status;
 	}
-	err = mapped_remove(name);
-	if (err == EBUSY)
-		return mapped_busy(name);
-	if (err) {
-		problem("cannot remove %s: %s", name, strerror(err));
-		return FAILED;
-	}
-	if (!quiet)
+	status = mapped_remove(name);
+	if (!status && !quiet)
 		printf("%s: removed%s\n", name, flush ? "; everything is on the origin" : "");
-	return DONE;
+	return status;
 }
 
 static enum exit_status remove_verb(const struct verb *verb, int argc, char **argv)
