@@ -113,7 +113,7 @@ struct fb_tracker {
 /* Bits of fb_inode->flags. */
 enum {
 	FB_OWES_SYNC,		/* even fdatasync must go below: new, renamed, truncated … */
-	FB_OWES_ATTR,		/* fsync must go below: mode, owner, times, xattrs */
+	FB_OWES_ATTR,		/* fsync must go below: mode, owner, times, xattrs, and names once more */
 	FB_PINNED,		/* we hold a reference on the inode, for its pages */
 	FB_SYNCED_IN_PMEM,	/* the last sync that owed data was paid in PMem alone */
 	FB_SIZE_EXACT,		/* the record cuts the lower file at record_size after a crash */
@@ -228,6 +228,16 @@ static inline struct dentry *fb_lower_dentry(const struct dentry *dentry)
 static inline struct path fb_lower_path(const struct dentry *dentry)
 {
 	return (struct path) { .mnt = FB_SB(dentry->d_sb)->lower.mnt, .dentry = fb_lower_dentry(dentry) };
+}
+
+/*
+ * The inode changed below. An fdatasync there may leave out part of that (ext4: a new link), so
+ * that a later fsync has to go below once more.
+ */
+static inline void fb_owe_all(struct fb_inode *fi)
+{
+	set_bit(FB_OWES_SYNC, &fi->flags);
+	set_bit(FB_OWES_ATTR, &fi->flags);
 }
 
 /* The lower file of an open upper file, regular or directory. */

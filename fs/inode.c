@@ -139,7 +139,7 @@ struct inode *fb_iget(struct super_block *sb, struct inode *lower)
 		return inode ?: ERR_PTR(-ENOMEM);
 	}
 	/* What was written before we knew the inode may not be durable: the first sync goes below. */
-	set_bit(FB_OWES_SYNC, &FB_I(inode)->flags);
+	fb_owe_all(FB_I(inode));
 	fb_inode_set_operations(inode, lower->i_mode, lower->i_rdev);
 	inode->i_flags |= S_NOATIME | S_NOCMTIME;	/* the lower file system keeps time */
 	fb_copy_attr(inode);
@@ -325,7 +325,7 @@ void fb_name_changed(struct inode *inode)
 	struct fb_inode *fi = FB_I(inode);
 	struct fb_sb *fsb = FB_SB(inode->i_sb);
 
-	set_bit(FB_OWES_SYNC, &fi->flags);
+	fb_owe_all(fi);
 	/* Without a record there is nothing to mark; one that comes now sees the name. */
 	if (READ_ONCE(fi->file) == FB_NO_FILE || test_bit(FB_PINNED, &fi->flags))
 		return;

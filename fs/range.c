@@ -174,7 +174,7 @@ int fb_setattr_size(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr
 		err = fb_cut(idmap, dentry, attr);
 	else
 		err = fb_grow(idmap, dentry, attr);
-	set_bit(FB_OWES_SYNC, &fi->flags);
+	fb_owe_all(fi);
 	up_write(&fi->io_sem);
 	mutex_unlock(&fi->wb_lock);
 	return err;
@@ -209,7 +209,7 @@ static void fb_take_back(struct fb_inode *fi)
 	if (lower > i_size_read(inode))
 		i_size_write(inode, lower);
 	fi->reserved = FB_RESERVE_NEVER;	/* what space there is beyond the end, nobody knows */
-	set_bit(FB_OWES_SYNC, &fi->flags);
+	fb_owe_all(fi);
 	fb_copy_attr(inode);
 	up_write(&fi->io_sem);
 	mutex_unlock(&fi->wb_lock);

@@ -86,6 +86,20 @@ def test_what_the_lower_owes(folder, shared):
     os.close(fd)
 
 
+def test_fsync_after_fdatasync_of_a_name(folder, shared):
+    """ext4 leaves a new link out of its fdatasync: an fsync after it must not believe that all is durable."""
+    fd = settled_file(folder, 1)
+    for change in (lambda: os.link(folder / "f", folder / "l"), lambda: os.rename(folder / "f", folder / "g")):
+        change()
+        below = shared.value("syncs_lower")
+        os.fdatasync(fd)
+        os.fsync(fd)
+        assert shared.value("syncs_lower") == below + 2
+        os.fsync(fd)
+        assert shared.value("syncs_lower") == below + 2
+    os.close(fd)
+
+
 @pytest.mark.persistence
 def test_mapped_stores(folder, shared):
     """A MAP_SYNC mapping has DAX pages at once; where CPU caches are volatile, fsync finds the dirty ones."""
