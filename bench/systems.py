@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What is compared: each system set up in the guest from a clean state, and taken down again.
 
-A system is a context manager that yields an empty folder (or a block device, if its name begins with bare or small). All use the same SSD and the same PMem; both are wiped before
-each. The SSD has been written all over beforehand (bench/devices.py): nothing is discarded, and zeros are written, not
+A system is a context manager that yields an empty folder (or a block device, if its name begins with bare or small). All
+use the same SSD and the same PMem; both are wiped before each. The SSD has been written all over beforehand (bench/devices.py): nothing is discarded, and zeros are written, not
 asked for, so that nobody pays for the host's allocating the image. ext4 and xfs have the same options wherever they
 appear: the defaults, with the background initialisation of ext4 done by mkfs.
 """
@@ -24,11 +24,16 @@ MKFS_EXT4 = ("mkfs.ext4", "-q", "-F", "-b", "4096", "-E", "lazy_itable_init=0,la
 
 
 @contextmanager
+def ext4_on(device: str, *mkfs: str):
+    """A new ext4, where workloads work."""
+    run(*MKFS_EXT4, *mkfs, device)
+    with mounted("ext4", device, PLACE):
+        yield PLACE
+
+
 def ext4():
     """ext4 on the SSD"""
-    run(*MKFS_EXT4, SSD)
-    with mounted("ext4", SSD, PLACE):
-        yield PLACE
+    return ext4_on(SSD)
 
 
 @contextmanager
@@ -45,18 +50,17 @@ def ext4_pmem_journal():
     """ext4 on the SSD, journal on the PMem: data=ordered, a sync still waits for the data's way to the SSD"""
     # The journal's place is known by its UUID, which mkfs takes from the journal device.
     run("mkfs.ext4", "-q", "-F", "-b", "4096", "-O", "journal_dev", PMEM, "32768")     # 128 MiB
-    run(*MKFS_EXT4, "-J", f"device={PMEM}", SSD)
-    with mounted("ext4", SSD, PLACE):
-        yield PLACE
+    with ext4_on(SSD, "-J", f"device={PMEM}") as place:
+        yield place
 
 
 @contextmanager
-def mapped(target: str, cache: str = PMEM):
-    """The SSD with a cache before it: the target's parameters come behind its name."""
-    sectors = int(run("blockdev", "--getsz", SSD))
+def mapped(target: str, cache: str = PMEM, below: str = SSD):
+    """A device with a cache before it: the target's parameters come behind its name."""
+    sectors = int(run("blockdev", "--getsz", below))
     name, _, parameters = target.partition(" ")
     run("modprobe", {"forebay-wlog": "dm-forebay-writelog"}.get(name, f"dm-{name}"))
-    run("dmsetup", "create", "bench", "--table", f"0 {sectors} {name} {parameters.format(ssd=SSD, pmem=cache)}")
+    run("dmsetup", "create", "bench", "--table", f"0 {sectors} {name} {parameters.format(below=below, pmem=cache)}")
     try:
         yield MAPPED
     finally:
@@ -77,18 +81,17 @@ def small_pmem():
 # 4096 bytes, the file system's; the defaults for the rest. Writeback starts at half full (high_watermark 50),
 # which the workloads on file systems don't reach: dm-writecache answers from PMem throughout. Other values of
 # autocommit_blocks don't matter when each write is followed by a flush.
-WRITECACHE = "writecache p {ssd} {pmem} 4096 0"
+WRITECACHE = "writecache p {below} {pmem} 4096 0"
 # The same block size; the defaults for the rest.
-WRITELOG = "forebay-wlog {ssd} {pmem} 2 block_size 4096"
+WRITELOG = "forebay-wlog {below} {pmem} 2 block_size 4096"
 
 
 @contextmanager
 def dm_writecache():
     """ext4 on dm-writecache, the PMem as its cache"""
     with mapped(WRITECACHE) as device:
-        run(*MKFS_EXT4, device)
-        with mounted("ext4", device, PLACE):
-            yield PLACE
+        with ext4_on(device) as place:
+            yield place
         # What mkfs left in the cache, the journal of zeros, need not reach the SSD: the next system wipes both.
 
 
@@ -96,10 +99,8 @@ def dm_writecache():
 def writelog():
     """ext4 on forebay-wlog, the PMem as its log"""
     run("forebay", "writelog", "format", PMEM)
-    with mapped(WRITELOG) as device:
-        run(*MKFS_EXT4, device)
-        with mounted("ext4", device, PLACE):
-            yield PLACE
+    with mapped(WRITELOG) as device, ext4_on(device) as place:
+        yield place
 
 
 @contextmanager
@@ -164,15 +165,12 @@ def forebay_cpu():
 @contextmanager
 def forebay_small():
     """forebay with a cache of 64 MiB"""
-    run("dmsetup", "create", "small", "--table", f"0 {64 << 11} linear {PMEM} 0")
-    try:
+    with small_pmem() as cache:
         run(*MKFS_EXT4, SSD)
         run("modprobe", "forebay")
-        run("forebay", "format", "/dev/mapper/small")
-        with mounted("ext4", SSD, LOWER), mounted("forebay", LOWER, PLACE, "cache=/dev/mapper/small"):
+        run("forebay", "format", cache)
+        with mounted("ext4", SSD, LOWER), mounted("forebay", LOWER, PLACE, f"cache={cache}"):
             yield PLACE
-    finally:
-        run("dmsetup", "remove", "--retry", "small")
 
 
 def set_attribute(path: str, value: str) -> None:
@@ -229,18 +227,13 @@ def btt():
 @contextmanager
 def ext4_btt():
     """ext4 on the BTT itself"""
-    with btt() as device:
-        run(*MKFS_EXT4, device)
-        with mounted("ext4", device, PLACE):
-            yield PLACE
+    with btt() as device, ext4_on(device) as place:
+        yield place
 
 
-@contextmanager
 def ext4_pmem():
     """ext4 on the PMem as a plain block device, without DAX: a block is not atomic"""
-    run(*MKFS_EXT4, PMEM)
-    with mounted("ext4", PMEM, PLACE):
-        yield PLACE
+    return ext4_on(PMEM)
 
 
 def over_btt(mib: int = 0, **options: str):
@@ -249,17 +242,9 @@ def over_btt(mib: int = 0, **options: str):
 
     @contextmanager
     def system():
-        with btt() as below:
-            run("modprobe", "dm-forebay-transit")
-            sectors = run("blockdev", "--getsz", below).strip()
-            run("dmsetup", "create", "bench", "--table",
-                f"0 {sectors} forebay-transit {below} {len(words.split())} {words}")
-            try:
-                run(*MKFS_EXT4, MAPPED)
-                with mounted("ext4", MAPPED, PLACE):
-                    yield PLACE
-            finally:
-                run("dmsetup", "remove", "--retry", "bench")
+        target = f"forebay-transit {{below}} {len(words.split())} {words}"
+        with btt() as below, mapped(target, below=below) as device, ext4_on(device) as place:
+            yield place
 
     system.__doc__ = f"ext4 on forebay-transit over the BTT, {words}"
     return system

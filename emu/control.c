@@ -71,17 +71,31 @@ static int emu_create(struct forebay_emu_create __user *user)
 	return err;
 }
 
+/**
+ * emu_find() - the device of a number
+ * @index: its number
+ *
+ * Context: emu_mutex is held.
+ * Return: the device, or NULL.
+ */
+struct emu_device *emu_find(u32 index)
+{
+	struct emu_device *emu;
+
+	list_for_each_entry(emu, &emu_devices, link)
+		if (emu->index == index)
+			return emu;
+	return NULL;
+}
+
 static int emu_remove(u32 index)
 {
 	struct emu_device *emu;
-	int err = -ENODEV;
+	int err;
 
 	mutex_lock(&emu_mutex);
-	list_for_each_entry(emu, &emu_devices, link)
-		if (emu->index == index)
-			break;
-	if (!list_entry_is_head(emu, &emu_devices, link))
-		err = emu_device_close(emu);
+	emu = emu_find(index);
+	err = emu ? emu_device_close(emu) : -ENODEV;
 	if (!err) {
 		list_del_rcu(&emu->link);
 		synchronize_rcu();

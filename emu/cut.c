@@ -13,16 +13,6 @@
 
 enum emu_survive { EMU_NONE, EMU_ALL, EMU_SOME, EMU_KINDS };
 
-static struct emu_device *emu_find(u32 index)
-{
-	struct emu_device *emu;
-
-	list_for_each_entry(emu, &emu_devices, link)
-		if (emu->index == index)
-			return emu;
-	return NULL;
-}
-
 /* Must the page be put together anew, and shall it be the next time? */
 static bool emu_page_stale(struct emu_device *from, struct emu_device *to, unsigned long page, bool known)
 {

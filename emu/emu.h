@@ -108,6 +108,7 @@ void emu_shadow_sent(struct emu_device *emu, u64 offset, size_t len, const void 
 void emu_shadow_write(struct emu_device *emu, u64 offset, const void *from, size_t len);
 void emu_shadow_fence(struct emu_device *emu, const void *owner);
 
+struct emu_device *emu_find(u32 index);
 int emu_cut(const struct forebay_emu_cut *cut);
 
 static inline bool emu_tracked(const struct emu_device *emu)

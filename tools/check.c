@@ -139,12 +139,9 @@ static void print_verdict(const struct findings *findings, u64 found,
 	printf("%s: %llu file%s, %llu page%s out-of-sync, %llu clean, %llu free\n", findings->path,
 	       counts->files_used, PLURAL(counts->files_used), counts->pages_out_of_sync,
 	       PLURAL(counts->pages_out_of_sync), counts->pages_clean, counts->pages_free);
-	if (!found) {
-		printf("%s: %sclean%s\n", findings->path, style(stdout, GREEN), plain(stdout));
+	print_conclusion(findings->path, found);
+	if (!found)
 		return;
-	}
-	printf("%s: %s%llu inconsistenc%s%s; nothing was changed\n", findings->path,
-	       style(stdout, RED), found, found == 1 ? "y" : "ies", plain(stdout));
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
 		if (findings->of_kind[i])
 			printf("  %s\n", kinds[i].meaning);

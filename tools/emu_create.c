@@ -14,6 +14,7 @@
 #include "message.h"
 #include "mounts.h"
 #include "range.h"
+#include "report.h"
 #include "verb.h"
 
 enum {
@@ -145,9 +146,9 @@ static void report(const struct request *req, const char *device)
 	if (req->json) {
 		json_object *json = json_object_new_object();
 
-		json_object_object_add(json, "device", json_object_new_string(device));
+		json_add_text(json, "device", device);
 		json_add_number(json, "size", req->create.bytes);
-		json_object_object_add(json, "mount", json_object_new_string(mount));
+		json_add_text(json, "mount", mount);
 		print_json(json);
 	} else {
 		printf("%s: %s of ordinary memory; its contents go with the power\n", device,

@@ -3,12 +3,12 @@
  * forebay emu list: the emulated devices there are.
  */
 #include <dirent.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "emu.h"
 #include "message.h"
+#include "report.h"
 #include "sysfs.h"
 #include "verb.h"
 
@@ -54,9 +54,9 @@ static json_object *describe(const char *disk)
 	snprintf(device, sizeof(device), "/dev/%s", disk);
 	kernel_path(path, "/sys/block/%s/emu/persistence", disk);
 	kernel_read(path, persistence, sizeof(persistence));
-	json_object_object_add(json, "device", json_object_new_string(device));
+	json_add_text(json, "device", device);
 	json_add_number(json, "size", number(disk, "size") * 512);
-	json_object_object_add(json, "persistence", json_object_new_string(persistence));
+	json_add_text(json, "persistence", persistence);
 	json_add_number(json, "read_delay_ns", number(disk, "emu/read_delay_ns"));
 	json_add_number(json, "write_delay_ns", number(disk, "emu/write_delay_ns"));
 	json_add_number(json, "bandwidth", number(disk, "emu/bandwidth"));
@@ -65,26 +65,20 @@ static json_object *describe(const char *disk)
 	return json;
 }
 
-static uint64_t value(json_object *json, const char *key)
-{
-	return json_object_get_int64(json_object_object_get(json, key));
-}
-
 static void print_device(json_object *json)
 {
 	char size[SIZE_TEXT];
 
-	printf("%-18s %12s  %-8s", json_object_get_string(json_object_object_get(json, "device")),
-	       size_text(size, value(json, "size")),
-	       json_object_get_string(json_object_object_get(json, "persistence")));
-	if (value(json, "read_delay_ns") || value(json, "write_delay_ns"))
-		printf("  read +%" PRIu64 " ns, write +%" PRIu64 " ns", value(json, "read_delay_ns"),
-		       value(json, "write_delay_ns"));
-	if (value(json, "bandwidth"))
-		printf("  %s/s", size_text(size, value(json, "bandwidth")));
-	if (json_object_get_boolean(json_object_object_get(json, "tracked")))
+	printf("%-18s %12s  %-8s", json_text(json, "device"), size_text(size, json_number(json, "size")),
+	       json_text(json, "persistence"));
+	if (json_number(json, "read_delay_ns") || json_number(json, "write_delay_ns"))
+		printf("  read +%llu ns, write +%llu ns", json_number(json, "read_delay_ns"),
+		       json_number(json, "write_delay_ns"));
+	if (json_number(json, "bandwidth"))
+		printf("  %s/s", size_text(size, json_number(json, "bandwidth")));
+	if (json_flag(json, "tracked"))
 		fputs("  tracked", stdout);
-	puts(json_object_get_boolean(json_object_object_get(json, "used")) ? "  in use" : "");
+	puts(json_flag(json, "used") ? "  in use" : "");
 }
 
 static int is_emulated(const struct dirent *entry)

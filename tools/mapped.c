@@ -70,6 +70,17 @@ static bool run_with_udev(struct dm_task *task)
 }
 
 /**
+ * mapped_name - what device-mapper calls a device
+ * @text: its name or its node in /dev/mapper
+ */
+const char *mapped_name(const char *text)
+{
+	size_t folder = strlen("/dev/mapper/");
+
+	return strncmp(text, "/dev/mapper/", folder) ? text : text + folder;
+}
+
+/**
  * mapped_create - make a mapped device
  * @name: of the device
  * @sectors: its length

@@ -30,6 +30,7 @@ struct pairs {
 
 typedef bool (*mapped_each_fn)(void *arg, const char *name);
 
+const char *mapped_name(const char *text);
 bool mapped_create(const char *name, uint64_t sectors, const char *kind, const char *parameters);
 bool mapped_read(const char *name, const char *kind, struct mapped *mapped);
 bool mapped_each(const char *kind, mapped_each_fn each, void *arg);

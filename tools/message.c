@@ -152,6 +152,20 @@ void print_json(json_object *json)
 }
 
 /**
+ * print_conclusion - print what a check that changes nothing came to
+ * @path: device
+ * @found: number of inconsistencies
+ */
+void print_conclusion(const char *path, unsigned long long found)
+{
+	if (found)
+		printf("%s: %s%llu inconsistenc%s%s; nothing was changed\n", path, style(stdout, RED), found,
+		       found == 1 ? "y" : "ies", plain(stdout));
+	else
+		printf("%s: %sclean%s\n", path, style(stdout, GREEN), plain(stdout));
+}
+
+/**
  * print_superblock_finding - print what a check says in JSON of a device that can't be opened
  * @path: device
  * @key: of the place of a finding

@@ -32,6 +32,7 @@ const char *plain(FILE *to);
 const char *size_text(char text[SIZE_TEXT], uint64_t bytes);
 void json_add_number(json_object *json, const char *key, uint64_t number);
 void print_json(json_object *json);
+void print_conclusion(const char *path, unsigned long long found);
 void print_superblock_finding(const char *path, const char *key, const char *text);
 
 #endif

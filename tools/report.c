@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What the status verbs of targets gather in JSON, and print from there. */
+/* What the status verbs gather in JSON, and print from there. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

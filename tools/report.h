@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the status verbs of targets gather in JSON, and print from there.
+ * What the status verbs gather in JSON, and print from there.
  */
 #ifndef FOREBAY_TOOLS_REPORT_H
 #define FOREBAY_TOOLS_REPORT_H

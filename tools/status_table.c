@@ -9,6 +9,7 @@
 
 #include "../core/format.h"
 #include "message.h"
+#include "report.h"
 #include "status.h"
 
 #define BAR_WIDTH	40
@@ -16,22 +17,6 @@
 static bool has(json_object *cache, const char *key)
 {
 	return json_object_object_get(cache, key);
-}
-
-static uint64_t number(json_object *cache, const char *key)
-{
-	return json_object_get_int64(json_object_object_get(cache, key));
-}
-
-/* NULL: the cache has no such value. */
-static const char *text(json_object *cache, const char *key)
-{
-	return json_object_get_string(json_object_object_get(cache, key));
-}
-
-static bool is_mounted(json_object *cache)
-{
-	return json_object_get_boolean(json_object_object_get(cache, "mounted"));
 }
 
 static const char *pages_text(char buffer[SIZE_TEXT], uint64_t pages)
@@ -44,11 +29,6 @@ static double percent(uint64_t part, uint64_t whole)
 	return whole ? 100.0 * part / whole : 0;
 }
 
-static void row(const char *name)
-{
-	printf("  %-12s ", name);
-}
-
 static void print_title(json_object *cache)
 {
 	json_object *targets = json_object_object_get(cache, "mountpoints");
@@ -59,9 +39,9 @@ static void print_title(json_object *cache)
 		printf("%s%s", i ? ", " : "",
 		       json_object_get_string(json_object_array_get_idx(targets, i)));
 	if (!n)
-		printf("%s", text(cache, "device"));
+		printf("%s", json_text(cache, "device"));
 	puts(plain(stdout));
-	if (!is_mounted(cache))
+	if (!json_flag(cache, "mounted"))
 		puts("  not mounted");
 	else if (!n)
 		puts("  mounted where this process cannot see it");
@@ -69,27 +49,27 @@ static void print_title(json_object *cache)
 
 static void print_identity(json_object *cache)
 {
-	const char *lower = text(cache, "lower"), *persistence = text(cache, "persistence");
+	const char *lower = json_text(cache, "lower"), *persistence = json_text(cache, "persistence");
 	char size[SIZE_TEXT];
 
 	row("cache");
-	printf("%s, %s, UUID %s\n", text(cache, "device"),
-	       pages_text(size, number(cache, "pages_total")), text(cache, "cache_uuid"));
+	printf("%s, %s, UUID %s\n", json_text(cache, "device"),
+	       pages_text(size, json_number(cache, "pages_total")), json_text(cache, "cache_uuid"));
 	row("lower");
-	if (!text(cache, "lower_uuid"))
+	if (!json_text(cache, "lower_uuid"))
 		puts("none yet");
 	else
 		printf("%s%sfile system %s\n", lower ?: "", lower ? " on " : "",
-		       text(cache, "lower_uuid"));
+		       json_text(cache, "lower_uuid"));
 	if (has(cache, "mode")) {
 		row("mode");
-		puts(text(cache, "mode"));
+		puts(json_text(cache, "mode"));
 	}
 	if (has(cache, "pin_limit")) {
 		row("pinned");
-		printf("%s", pages_text(size, number(cache, "pages_pinned")));
-		printf(" of at most %s", pages_text(size, number(cache, "pin_limit")));
-		printf(", %s a user\n", pages_text(size, number(cache, "pin_limit_user")));
+		printf("%s", pages_text(size, json_number(cache, "pages_pinned")));
+		printf(" of at most %s", pages_text(size, json_number(cache, "pin_limit")));
+		printf(", %s a user\n", pages_text(size, json_number(cache, "pin_limit_user")));
 	}
 	if (persistence) {
 		row("durable in");
@@ -135,45 +115,45 @@ static void print_bar(uint64_t out_of_sync, uint64_t clean, uint64_t total)
 
 static void print_pages(json_object *cache)
 {
-	uint64_t total = number(cache, "pages_total"), out_of_sync = number(cache, "pages_out_of_sync");
-	uint64_t clean = number(cache, "pages_clean"), free = number(cache, "pages_free");
-	uint64_t unplaced = number(cache, "pages_unplaced");
+	uint64_t total = json_number(cache, "pages_total"), out_of_sync = json_number(cache, "pages_out_of_sync");
+	uint64_t clean = json_number(cache, "pages_clean"), free = json_number(cache, "pages_free");
+	uint64_t unplaced = json_number(cache, "pages_unplaced");
 	uint64_t known = out_of_sync + clean + free + unplaced;
 	char size[SIZE_TEXT], note[64] = "";
 
-	if (number(cache, "pages_dirty"))
+	if (json_number(cache, "pages_dirty"))
 		snprintf(note, sizeof(note), "  (%s of it being written through mappings)",
-			 pages_text(size, number(cache, "pages_dirty")));
+			 pages_text(size, json_number(cache, "pages_dirty")));
 	print_share("out-of-sync", out_of_sync, total, note);
 	print_share("clean", clean, total, "");
 	print_share("free", free, total, "");
 	if (unplaced)
 		print_share("unplaced", unplaced, total, "");
-	if (known < total && is_mounted(cache))
+	if (known < total && json_flag(cache, "mounted"))
 		print_share("on the way", total - known, total, "");
 	print_bar(out_of_sync, clean, total);
 	row("files");
-	printf("%" PRIu64 " of %" PRIu64 "\n", number(cache, "files_used"),
-	       number(cache, "files_total"));
+	printf("%llu of %llu\n", json_number(cache, "files_used"),
+	       json_number(cache, "files_total"));
 }
 
 static void print_work(json_object *cache)
 {
-	uint64_t absorbed = number(cache, "syncs_absorbed"), lower = number(cache, "syncs_lower");
+	uint64_t absorbed = json_number(cache, "syncs_absorbed"), lower = json_number(cache, "syncs_lower");
 	char size[SIZE_TEXT];
 
 	row("syncs");
 	printf("%" PRIu64 " absorbed (%.1f %%), %" PRIu64 " went below\n", absorbed,
 	       percent(absorbed, absorbed + lower), lower);
 	row("moved in");
-	printf("%s\n", pages_text(size, number(cache, "pages_absorbed")));
+	printf("%s\n", pages_text(size, json_number(cache, "pages_absorbed")));
 	row("written back");
-	printf("%s\n", pages_text(size, number(cache, "pages_written_back")));
+	printf("%s\n", pages_text(size, json_number(cache, "pages_written_back")));
 	row("reclaimed");
-	printf("%s\n", pages_text(size, number(cache, "pages_reclaimed")));
-	if (number(cache, "pages_recovered")) {
+	printf("%s\n", pages_text(size, json_number(cache, "pages_reclaimed")));
+	if (json_number(cache, "pages_recovered")) {
 		row("recovered");
-		printf("%s at mount\n", pages_text(size, number(cache, "pages_recovered")));
+		printf("%s at mount\n", pages_text(size, json_number(cache, "pages_recovered")));
 	}
 }
 
@@ -192,7 +172,7 @@ static const char *first_mountpoint(json_object *cache)
 
 static void say_unplaced(json_object *cache)
 {
-	uint64_t pages = number(cache, "pages_unplaced");
+	uint64_t pages = json_number(cache, "pages_unplaced");
 	char size[SIZE_TEXT];
 
 	if (!pages)
@@ -205,8 +185,8 @@ static void say_unplaced(json_object *cache)
 
 static void say_writeback(json_object *cache)
 {
-	uint64_t failed = number(cache, "writeback_errors");
-	int err = -(int)number(cache, "last_error");
+	uint64_t failed = json_number(cache, "writeback_errors");
+	int err = -json_object_get_int(json_object_object_get(cache, "last_error"));
 
 	if (err) {
 		mark(RED);
@@ -222,7 +202,7 @@ static void say_writeback(json_object *cache)
 
 static void say_full(json_object *cache)
 {
-	uint64_t full = number(cache, "cache_full");
+	uint64_t full = json_number(cache, "cache_full");
 
 	if (!full)
 		return;
@@ -233,7 +213,7 @@ static void say_full(json_object *cache)
 
 static void say_volatile(json_object *cache)
 {
-	if (!number(cache, "volatile_cache"))
+	if (!json_number(cache, "volatile_cache"))
 		return;
 	mark(RED);
 	puts("The cache is ordinary memory: what is synced goes with the power. For trying things out only.");
@@ -241,17 +221,17 @@ static void say_volatile(json_object *cache)
 
 static void say_unmounted(json_object *cache)
 {
-	uint64_t damaged = number(cache, "records_damaged"), pages = number(cache, "pages_out_of_sync");
+	uint64_t damaged = json_number(cache, "records_damaged"), pages = json_number(cache, "pages_out_of_sync");
 
 	if (damaged) {
 		mark(RED);
 		printf("%" PRIu64 " record%s damaged; `forebay check %s` tells more.\n", damaged,
-		       damaged == 1 ? " is" : "s are", text(cache, "device"));
+		       damaged == 1 ? " is" : "s are", json_text(cache, "device"));
 	}
-	if (pages && !is_mounted(cache)) {
+	if (pages && !json_flag(cache, "mounted")) {
 		mark(YELLOW);
 		printf("The lower file system lacks what is out-of-sync. To have it there, mount and unmount:\n"
-		       "    mount -t forebay -o cache=%s LOWER MOUNTPOINT\n", text(cache, "device"));
+		       "    mount -t forebay -o cache=%s LOWER MOUNTPOINT\n", json_text(cache, "device"));
 	}
 }
 
@@ -264,7 +244,7 @@ void print_cache(struct json_object *cache)
 	print_title(cache);
 	print_identity(cache);
 	print_pages(cache);
-	if (is_mounted(cache))
+	if (json_flag(cache, "mounted"))
 		print_work(cache);
 	say_volatile(cache);
 	say_unplaced(cache);

@@ -47,7 +47,7 @@ static enum exit_status remove_verb(const struct verb *verb, int argc, char **ar
 		flush = false;
 	if (argc - optind != 1)
 		return usage_problem(verb, "want the name of one mapped device");
-	return remove_target(argv[optind], flush);
+	return remove_target(mapped_name(argv[optind]), flush);
 }
 
 const struct verb verb_transit_remove = {

@@ -69,7 +69,7 @@ static enum exit_status status(const struct verb *verb, int argc, char **argv)
 	while (next_option(verb, argc, argv) != -1)
 		json = true;
 	for (int i = optind; i < argc; i++)
-		good = gather(all, strncmp(argv[i], "/dev/mapper/", 12) ? argv[i] : argv[i] + 12) && good;
+		good = gather(all, mapped_name(argv[i])) && good;
 	if (optind == argc)
 		good = mapped_each(TRANSIT_TARGET, gather, all);
 	if (json) {

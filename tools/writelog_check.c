@@ -156,12 +156,9 @@ static void print_verdict(const struct findings *findings, u64 found,
 	printf("%s: %llu write%s (%s), %llu discard%s to replay\n", findings->path, counts->writes,
 	       PLURAL(counts->writes), size_text(size, counts->bytes), counts->discards,
 	       PLURAL(counts->discards));
-	if (!found) {
-		printf("%s: %sclean%s\n", findings->path, style(stdout, GREEN), plain(stdout));
+	print_conclusion(findings->path, found);
+	if (!found)
 		return;
-	}
-	printf("%s: %s%llu inconsistenc%s%s; nothing was changed\n", findings->path,
-	       style(stdout, RED), found, found == 1 ? "y" : "ies", plain(stdout));
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
 		if (findings->of_kind[i])
 			printf("  %s\n", kinds[i].meaning);

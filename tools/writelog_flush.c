@@ -127,7 +127,7 @@ static enum exit_status flush(const struct verb *verb, int argc, char **argv)
 	}
 	if (argc - optind != 1)
 		return usage_problem(verb, "want the name of one mapped device");
-	name = argv[optind];
+	name = mapped_name(argv[optind]);
 	if (!find_target(name, &target))
 		return FAILED;
 	status = write_all_back(name, cleaner ? "cleaner" : "flush", quiet);

@@ -23,7 +23,7 @@ static enum exit_status remove_target(const char *name, bool flush, bool quiet)
 
 	if (!find_target(name, &target))
 		return FAILED;
-	if (target.open_count)
+	if (target.mapped.open_count)
 		return mapped_busy(name);
 	if (flush)
 		status = write_all_back(name, "flush", quiet);
@@ -50,7 +50,7 @@ static enum exit_status remove_verb(const struct verb *verb, int argc, char **ar
 	}
 	if (argc - optind != 1)
 		return usage_problem(verb, "want the name of one mapped device");
-	return remove_target(argv[optind], flush, quiet);
+	return remove_target(mapped_name(argv[optind]), flush, quiet);
 }
 
 const struct verb verb_writelog_remove = {

@@ -34,9 +34,9 @@ static bool gather_target(void *arg, const char *name)
 	json_object_object_add(json, "in_use", json_object_new_boolean(true));
 	json_add_device(json, "device", target.log);
 	json_add_device(json, "origin", target.origin);
-	json_add_number(json, "origin_sectors", target.sectors);
-	json_object_object_add(json, "suspended", json_object_new_boolean(target.suspended));
-	json_add_number(json, "open_count", target.open_count);
+	json_add_number(json, "origin_sectors", target.mapped.sectors);
+	json_object_object_add(json, "suspended", json_object_new_boolean(target.mapped.suspended));
+	json_add_number(json, "open_count", target.mapped.open_count);
 	json_add_text(json, "health", target.health);
 	json_add_text(json, "mode", target.mode);
 	json_add_number(json, "generations_used", target.generations_used);
@@ -73,7 +73,7 @@ static bool gather_log(json_object *all, const char *path)
 /* The name of a mapped device, its node, or a device or image that no target uses. */
 static bool gather_one(json_object *all, const char *argument)
 {
-	const char *name = strncmp(argument, "/dev/mapper/", 12) ? argument : argument + 12;
+	const char *name = mapped_name(argument);
 	struct writelog_target target;
 	struct stat st;
 

@@ -17,20 +17,14 @@
  */
 bool target_read(const char *name, struct writelog_target *target)
 {
-	struct mapped mapped;
 	int values = 0;
 
-	*target = (struct writelog_target){ };
-	if (!mapped_read(name, WRITELOG_TARGET, &mapped))
+	if (!mapped_read(name, WRITELOG_TARGET, &target->mapped))
 		return false;
-	if (sscanf(mapped.status, "%15s %15s %lu/%lu %lu/%lu %*u %n", target->health, target->mode,
+	if (sscanf(target->mapped.status, "%15s %15s %lu/%lu %lu/%lu %*u %n", target->health, target->mode,
 		   &target->generations_used, &target->generations_total, &target->bytes_used,
-		   &target->bytes_total, &values) < 6)
+		   &target->bytes_total, &values) < 6 || !values)
 		return false;
-	if (values)
-		snprintf(target->values, sizeof(target->values), "%s", mapped.status + values);
-	target->sectors = mapped.sectors;
-	target->open_count = mapped.open_count;
-	target->suspended = mapped.suspended;
-	return sscanf(mapped.table, "%63s %63s", target->origin, target->log) == 2;
+	target->values = target->mapped.status + values;
+	return sscanf(target->mapped.table, "%63s %63s", target->origin, target->log) == 2;
 }

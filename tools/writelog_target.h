@@ -14,15 +14,13 @@
 #define WRITELOG_TARGET	"forebay-wlog"
 
 struct writelog_target {
+	struct mapped mapped;
 	char health[16];		/* "ok", "error", "failed" */
 	char mode[16];			/* "write", "cleaning", "cleaner" */
 	uint64_t generations_used, generations_total;
 	uint64_t bytes_used, bytes_total;
-	char values[MAPPED_TEXT];	/* "key value key value" */
+	const char *values;		/* "key value key value", in mapped.status */
 	char origin[64], log[64];	/* as in the table: major:minor */
-	uint64_t sectors;
-	int open_count;
-	bool suspended;
 };
 
 bool target_read(const char *name, struct writelog_target *target);

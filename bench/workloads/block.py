@@ -126,10 +126,14 @@ def fillsync(threads: int, thousands: int = 2):
     """RocksDB: random keys, each made durable (figure 5.7)."""
     def measure(folder: str, seconds: float) -> dict:
         settle()
-        output = run("db_bench", "--benchmarks=fillsync", f"--db={folder}/db", f"--threads={threads}",
-                     f"--num={thousands * 1000 // threads}", "--sync=1")
-        line = next(line for line in output.splitlines() if line.startswith("fillsync"))
-        words = line.split()
-        return {"value": float(words[words.index("ops/sec") - 1])}
+        return {"value": db_bench("fillsync", f"--db={folder}/db", f"--threads={threads}", f"--num={thousands * 1000 // threads}",
+                                  "--sync=1")}
     return measure
+
+
+def db_bench(benchmark: str, *options: str) -> float:
+    """Operations a second, by what it says."""
+    output = run("db_bench", f"--benchmarks={benchmark}", *options)
+    words = next(line for line in output.splitlines() if line.startswith(benchmark)).split()
+    return float(words[words.index("ops/sec") - 1])
 

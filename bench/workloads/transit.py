@@ -10,7 +10,7 @@ import os
 
 from ..commands import run
 from ..systems import MAPPED
-from .block import settle
+from .block import db_bench, settle
 from .fio import fio, lay_out, timed
 
 MIB = 1 << 20
@@ -88,9 +88,7 @@ def rocksdb(benchmark: str, *options: str, fill: bool = True, thousands: int = 2
         common = (f"--db={folder}/db", f"--num={thousands * 1000}", f"--value_size={value}", "--compression_type=none",
                   "--write_buffer_size=4194304", "--cache_size=4194304", "--sync=0")
         if fill:
-            run("db_bench", "--benchmarks=fillrandom", *common)
+            db_bench("fillrandom", *common)
             settle()
-        output = run("db_bench", f"--benchmarks={benchmark}", *common, *(["--use_existing_db=1"] if fill else []), *options)
-        words = next(line for line in output.splitlines() if line.startswith(benchmark)).split()
-        return {"value": float(words[words.index("ops/sec") - 1])}
+        return {"value": db_bench(benchmark, *common, *(["--use_existing_db=1"] if fill else []), *options)}
     return measure

@@ -28,12 +28,6 @@ static void pmbd_kick(struct dtc *t)
 		queue_work(t->events, &p->work);
 }
 
-/* A slot that was filled behind the daemon's back belongs to the next round. */
-static void pmbd_make_room(struct dtc *t)
-{
-	pmbd_kick(t);
-}
-
 static void pmbd70_stored(struct dtc *t, struct dtc_slot *slot)
 {
 	/* Not for what the device has refused: that has its own tries. */
@@ -77,7 +71,7 @@ const struct dtc_policy dtc_policy_pmbd = {
 	.name = "pmbd",
 	.init = pmbd_init,
 	.destroy = pmbd_destroy,
-	.make_room = pmbd_make_room,
+	.make_room = pmbd_kick,
 	.suspend = pmbd_suspend,
 	.resume = pmbd_resume,
 };
@@ -87,7 +81,7 @@ const struct dtc_policy dtc_policy_pmbd70 = {
 	.init = pmbd_init,
 	.destroy = pmbd_destroy,
 	.stored = pmbd70_stored,
-	.make_room = pmbd_make_room,
+	.make_room = pmbd_kick,
 	.suspend = pmbd_suspend,
 	.resume = pmbd_resume,
 };

@@ -201,6 +201,11 @@ static inline struct dtc_bio *dtc_bio(struct bio *bio)
 	return dm_per_bio_data(bio, sizeof(struct dtc_bio));
 }
 
+static inline bool dtc_in(const struct dtc_range *range, const struct dtc_slot *slot)
+{
+	return slot->block >= range->first && slot->block <= range->last;
+}
+
 static inline u32 dtc_nr_sets(const struct dtc *t)
 {
 	return 1u << t->set_bits;

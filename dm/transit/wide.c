@@ -34,11 +34,6 @@ void dtc_wide_wait(struct dtc *t, u64 first, u64 last)
 	wait_event(t->wide.wait, !dtc_wide_covers(t, first, last));
 }
 
-static bool dtc_in(const struct dtc_range *range, const struct dtc_slot *slot)
-{
-	return slot->block >= range->first && slot->block <= range->last;
-}
-
 /* Has the set blocks of the range that the device has not, and doesn't refuse? */
 static bool dtc_set_owes(struct dtc_set *set, const struct dtc_range *range)
 {

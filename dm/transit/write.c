@@ -113,7 +113,7 @@ static int dtc_past(struct dtc *t, struct bio *bio)
 	dtc_set_lock_idle(t, db->set, db->range.first, db->range.last);
 	hlist_add_head(&db->range.node, &db->set->ranges);
 	list_for_each_entry(slot, &db->set->queue, queue) {
-		if (slot->block < db->range.first || slot->block > db->range.last)
+		if (!dtc_in(&db->range, slot))
 			continue;
 		slot->state = DTC_EVICTING;
 		if (t->policy->left)
@@ -149,7 +149,7 @@ void dtc_past_done(struct dtc *t, struct bio *bio, blk_status_t status)
 	spin_lock_irqsave(&set->lock, flags);
 	hlist_del(&db->range.node);
 	list_for_each_entry_safe(slot, next, &set->queue, queue) {
-		if (slot->block < db->range.first || slot->block > db->range.last)
+		if (!dtc_in(&db->range, slot))
 			continue;
 		if (status)
 			wanted |= dtc_past_failed(t, slot);

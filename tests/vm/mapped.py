@@ -93,6 +93,13 @@ def verificator(command, check=True):
     return run(f"{VERIFICATOR} {command}", check)
 
 
+def slow_device(sectors, device, milliseconds):
+    """A device whose writes take so much longer."""
+    run("modprobe dm-delay")
+    run(f"dmsetup create slow --table '0 {sectors} delay {device} 0 0 {device} 0 {milliseconds}' && dmsetup mknodes")
+    return "/dev/mapper/slow"
+
+
 def small_device(name, mib, device, offset_mib=0):
     """A part of a device."""
     run(f"dmsetup create {name} --table '0 {mib * 2048} linear {device} {offset_mib * 2048}' && dmsetup mknodes")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from conftest import clean_up
 from logwrites import MARK, entries
-from mapped import VERIFICATOR, noise, small_device, verificator
+from mapped import VERIFICATOR, noise, slow_device, small_device, verificator
 from stack import SSD, SSD2, block_name, fails, run
 from transit import BTT, POLICIES, VARIANTS, Transit, btt
 
@@ -49,9 +49,7 @@ def over_btt_fixture(cache):
 
 def delayed(cache, milliseconds):
     """Puts a delay on the writes of the device below."""
-    run("modprobe dm-delay")
-    run(f"dmsetup create slow --table '0 {cache.sectors} delay {cache.below} 0 0 {cache.below} 0 {milliseconds}' && dmsetup mknodes")
-    cache.below = "/dev/mapper/slow"
+    cache.below = slow_device(cache.sectors, cache.below, milliseconds)
     return cache
 
 

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 from conftest import clean_up
 from logwrites import MARK, entries
+from mapped import VERIFICATOR, noise, slow_device, small_device, verificator
 from stack import PMEM, SSD, SSD2, block_name, fails, run
-from writelog import DEVICE, NAME, Log, small_device, verificator
+from writelog import DEVICE, NAME, Log
 
 WRITES = int(os.environ.get("FOREBAY_OPS", "2000"))
 SECONDS = int(os.environ.get("FOREBAY_SECONDS", "30"))
@@ -34,15 +35,8 @@ def log_fixture():
 
 def delayed(log, milliseconds):
     """Puts a delay on the origin's writes."""
-    run("modprobe dm-delay")
-    run(f"dmsetup create slow --table '0 {log.sectors} delay {SSD} 0 0 {SSD} 0 {milliseconds}' && dmsetup mknodes")
-    log.origin = "/dev/mapper/slow"
+    log.origin = slow_device(log.sectors, SSD, milliseconds)
     return log
-
-
-def noise(size, seed=1):
-    """Bytes that are not to be found elsewhere."""
-    return random.Random(seed).randbytes(size)
 
 
 def test_written_is_read(log):
@@ -141,7 +135,7 @@ def test_file_system(log, fs):
     Path("/mnt/wl").mkdir(parents=True, exist_ok=True)
     run(f"mount {DEVICE} /mnt/wl")
     try:
-        workers = [subprocess.Popen([str(verificator_path()), "bytes", f"/mnt/wl/{i}", "65536", str(i), "300"]) for i in range(4)]
+        workers = [subprocess.Popen([str(VERIFICATOR), "bytes", f"/mnt/wl/{i}", "65536", str(i), "300"]) for i in range(4)]
         for i in range(40):
             Path(f"/mnt/wl/f{i}").write_bytes(noise(1 << 19, i))
         assert [worker.wait() for worker in workers] == [0] * 4
@@ -160,11 +154,6 @@ def test_file_system(log, fs):
     log.message("flush")
     log.remove()
     run("e2fsck -fn " + SSD if fs == "ext4" else "xfs_repair -n " + SSD)
-
-
-def verificator_path():
-    """Where tests/run built it."""
-    return Path(__file__).resolve().parents[2] / "build/tests/verificator"
 
 
 def test_full_log_waits_and_goes_on(log):
@@ -225,7 +214,7 @@ def test_cleaner(log):
     """Writers at work while it becomes a cleaner: nothing is lost, and then all goes to the origin."""
     log.sectors = 8 * 2048
     log.create()
-    worker = subprocess.Popen(f"{verificator_path()} run {DEVICE} {8 * MIB} 3 {WRITES} 4 1 4096 131072 {STATE}", shell=True)
+    worker = subprocess.Popen(f"{VERIFICATOR} run {DEVICE} {8 * MIB} 3 {WRITES} 4 1 4096 131072 {STATE}", shell=True)
     time.sleep(1)
     log.message("cleaner")
     assert log.status()["mode"] == "cleaner"
@@ -360,11 +349,11 @@ def test_suspend_resume_reload_under_load(log):
     log.sectors = 4 * 2048
     log.create()
     writes = 8 * max(WRITES, 1000)      # enough to outlast some tables on the debug kernel, too
-    worker = subprocess.Popen(f"{verificator_path()} run {DEVICE} {4 * MIB} 8 {writes} 4 0 512 131072 {STATE}", shell=True)
+    worker = subprocess.Popen(f"{VERIFICATOR} run {DEVICE} {4 * MIB} 8 {writes} 4 0 512 131072 {STATE}", shell=True)
     tables = 0
     while worker.poll() is None:
         run(f"dmsetup suspend {NAME}; dmsetup resume {NAME}")
-        run(f"dmsetup load {NAME} --table '{log.table(depth=4 + tables % 8)}'; dmsetup suspend {NAME}; dmsetup resume {NAME}")
+        log.reload(depth=4 + tables % 8)
         tables += 1
     assert worker.returncode == 0
     assert tables > 2
@@ -376,7 +365,7 @@ def test_reload_with_another_size(log):
     log.create(high_mark=99, low_mark=98)
     log.write(32 * MIB, noise(MIB))
     log.sectors = 128 * 2048
-    run(f"dmsetup load {NAME} --table '{log.table()}'; dmsetup suspend {NAME}; dmsetup resume {NAME}")
+    log.reload()
     log.write(100 * MIB, noise(MIB, 2))
     assert log.read(32 * MIB, MIB) == noise(MIB)
     assert log.read(100 * MIB, MIB) == noise(MIB, 2)
@@ -491,7 +480,7 @@ def test_create_and_remove_under_load(log):
     log.sectors = 2048
     log.create()
     for i in range(rounds):
-        worker = subprocess.Popen(f"{verificator_path()} run {DEVICE} {MIB} {i} 60 3 1 512 65536 {STATE}", shell=True)
+        worker = subprocess.Popen(f"{VERIFICATOR} run {DEVICE} {MIB} {i} 60 3 1 512 65536 {STATE}", shell=True)
         assert worker.wait() == 0
         log.again()
         verificator(f"check {DEVICE} {STATE}")

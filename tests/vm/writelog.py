@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A write log over a device (perhaps slow, failing, tiny), as the tests of dm-forebay-writelog set it up."""
 
-from mapped import Target, small_device, verificator
+from mapped import Target
 from stack import PMEM, SSD, run
-
-__all__ = ["DEVICE", "NAME", "Log", "small_device", "verificator"]
 
 NAME = "wl"
 DEVICE = f"/dev/mapper/{NAME}"
