@@ -23,6 +23,12 @@ struct dwl_portion {
 	u32 nr_regions;
 };
 
+/* Rather not than wait? Only as long as nothing of the bio is written: who is told to come again must find the old data. */
+static bool dwl_nowait(const struct dwl_portion *p)
+{
+	return p->bio->bi_opf & REQ_NOWAIT;
+}
+
 static void dwl_copy(struct dwl *w, struct dwl_slot *slot, struct dwl_portion *p, u32 bytes)
 {
 	while (bytes) {
@@ -38,7 +44,7 @@ static void dwl_copy(struct dwl *w, struct dwl_slot *slot, struct dwl_portion *p
 }
 
 /* One entry: the beginning of the portion, or all of it. */
-static int dwl_append_entry(struct dwl *w, struct dwl_slot *slot, struct dwl_portion *p, bool nowait)
+static int dwl_append_entry(struct dwl *w, struct dwl_slot *slot, struct dwl_portion *p)
 {
 	struct wl_entry entry;
 	struct dwl_gen *gen;
@@ -47,7 +53,7 @@ static int dwl_append_entry(struct dwl *w, struct dwl_slot *slot, struct dwl_por
 
 	/* What has no data fits, or not; the length doesn't matter. */
 	room = dwl_slot_ready(w, slot, p->op, p->op == WL_OP_WRITE ? sectors << WL_SECTOR_SHIFT : 1,
-			      &gen, nowait);
+			      &gen, dwl_nowait(p));
 	if (room < 0)
 		return room;
 	if (p->op == WL_OP_WRITE)
@@ -58,6 +64,7 @@ static int dwl_append_entry(struct dwl *w, struct dwl_slot *slot, struct dwl_por
 		dwl_copy(w, slot, p, room);
 	wl_end(&w->wl, &slot->place, &entry);
 	wl_commit(&w->wl, &slot->place);
+	p->bio->bi_opf &= ~REQ_NOWAIT;
 	trace_dwl_append(w, &entry);
 	dwl_latency(w, DWL_PHASE_COPY, began);
 	began = dwl_now(w);
@@ -71,10 +78,10 @@ static int dwl_append_entry(struct dwl *w, struct dwl_slot *slot, struct dwl_por
 	return 0;
 }
 
-static int dwl_append_entries(struct dwl *w, struct dwl_portion *p, bool nowait)
+static int dwl_append_entries(struct dwl *w, struct dwl_portion *p)
 {
 	while (p->sector < p->end) {
-		struct dwl_slot *slot = dwl_slot_get(w, nowait);
+		struct dwl_slot *slot = dwl_slot_get(w, dwl_nowait(p));
 		int err = 0;
 
 		if (!slot)
@@ -82,24 +89,24 @@ static int dwl_append_entries(struct dwl *w, struct dwl_portion *p, bool nowait)
 		if (unlikely(READ_ONCE(w->space.shut) || READ_ONCE(w->mode) == DWL_CLEANER))
 			err = -ERESTART;
 		while (p->sector < p->end && !err)
-			err = dwl_append_entry(w, slot, p, nowait);
+			err = dwl_append_entry(w, slot, p);
 		mutex_unlock(&slot->lock);
 		if (err == -ENOSPC)
-			err = nowait ? -EAGAIN : dwl_space_wait_gen(w);
+			err = dwl_nowait(p) ? -EAGAIN : dwl_space_wait_gen(w);
 		if (err)
 			return err;
 	}
 	return 0;
 }
 
-static int dwl_pin(struct dwl *w, struct dwl_portion *p, bool nowait)
+static int dwl_pin(struct dwl *w, struct dwl_portion *p)
 {
 	u64 number = p->sector >> w->block_shift >> DWL_REGION_SHIFT;
 	u64 last = (p->end - 1) >> w->block_shift >> DWL_REGION_SHIFT;
 
 	p->first_region = number;
 	for (; number <= last; number++) {
-		struct dwl_region *region = dwl_index_pin(w, number, nowait);
+		struct dwl_region *region = dwl_index_pin(w, number, dwl_nowait(p));
 
 		if (!region)
 			return -EAGAIN;
@@ -114,16 +121,15 @@ static int dwl_pin(struct dwl *w, struct dwl_portion *p, bool nowait)
  * @op: what it does
  * @sector: where; advanced over what was done
  * @end: sector; the two lie in one portion, unless it is a discard
- * @bio: whose data
+ * @bio: whose data; with REQ_NOWAIT, which goes when something is written
  * @iter: from where on; advanced over what was taken
- * @nowait: rather not than wait
  *
  * Return: 0: it is durable, and readers find it. Else parts of it may be:
  * -EAGAIN: it would have to wait; -ERESTART: writers are held up, or go to the
  * origin now; -EIO: the log is full, and the origin is failing.
  */
 int dwl_append(struct dwl *w, enum wl_op op, u64 *sector, u64 end, struct bio *bio,
-	       struct bvec_iter *iter, bool nowait)
+	       struct bvec_iter *iter)
 {
 	/* No initializer, nor the compiler's: it would clear the array, too. */
 	struct dwl_portion p __uninitialized;
@@ -136,9 +142,9 @@ int dwl_append(struct dwl *w, enum wl_op op, u64 *sector, u64 end, struct bio *b
 	p.iter = iter;
 	p.nr_regions = 0;
 	if (op != WL_OP_DISCARD)
-		err = dwl_pin(w, &p, nowait);
+		err = dwl_pin(w, &p);
 	if (!err)
-		err = dwl_append_entries(w, &p, nowait);
+		err = dwl_append_entries(w, &p);
 	while (unlikely(err && p.nr_regions--))
 		if (p.regions[p.nr_regions])
 			dwl_index_unpin(w, p.regions[p.nr_regions]);

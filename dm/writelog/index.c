@@ -109,6 +109,7 @@ static struct dwl_region *dwl_region_add(struct dwl *w, u64 number, bool nowait)
 {
 	struct hlist_head *bucket = dwl_bucket(w, number);
 	struct dwl_region *region, *other;
+	long nr;
 
 	region = mempool_alloc(dwl_region_pool, nowait ? GFP_NOWAIT : GFP_NOIO);
 	if (!region)
@@ -117,6 +118,8 @@ static struct dwl_region *dwl_region_add(struct dwl *w, u64 number, bool nowait)
 	spin_lock_init(&region->lock);
 	region->number = number;
 	region->pins = 1;
+	/* Before anybody can find it: who sees that there is no region looks for none. */
+	nr = atomic_long_inc_return(&w->nr_regions);
 	spin_lock(dwl_bucket_lock(w, number));
 	hlist_for_each_entry(other, bucket, node)
 		if (other->number == number)
@@ -125,10 +128,11 @@ static struct dwl_region *dwl_region_add(struct dwl *w, u64 number, bool nowait)
 		hlist_add_head_rcu(&region->node, bucket);
 	spin_unlock(dwl_bucket_lock(w, number));
 	if (other) {
+		atomic_long_dec(&w->nr_regions);
 		mempool_free(region, dwl_region_pool);
 		return ERR_PTR(-EAGAIN);
 	}
-	if (atomic_long_inc_return(&w->nr_regions) == w->max_regions)
+	if (nr >= w->max_regions)
 		dwl_space_update(w);
 	return region;
 }

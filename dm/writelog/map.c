@@ -28,9 +28,16 @@ static int dwl_below(struct dwl *w, struct bio *bio)
 	return DM_MAPIO_REMAPPED;
 }
 
-/* A write that isn't logged is durable, too, when it completes. */
+/*
+ * A write that isn't logged is durable, too, when it completes. The index has only blocks that are lost, if any: what
+ * is written now is in their place.
+ */
 static int dwl_write_below(struct dwl *w, struct bio *bio)
 {
+	struct wl_entry entry = {
+		.sector = bio->bi_iter.bi_sector, .nr_sectors = bio_sectors(bio), .order = U64_MAX,
+	};
+
 	switch (bio_op(bio)) {
 	case REQ_OP_WRITE:
 		bio->bi_opf |= REQ_FUA;
@@ -41,6 +48,7 @@ static int dwl_write_below(struct dwl *w, struct bio *bio)
 	default:
 		break;
 	}
+	dwl_index_drop(w, &entry);
 	return dwl_below(w, bio);
 }
 
@@ -68,7 +76,7 @@ static int dwl_log(struct dwl *w, struct bio *bio, struct bvec_iter *iter, u64 *
 
 		if (op != WL_OP_DISCARD)
 			stop = min(end, round_down(*sector, DWL_PORTION) + DWL_PORTION);
-		err = dwl_append(w, op, sector, stop, bio, iter, bio->bi_opf & REQ_NOWAIT);
+		err = dwl_append(w, op, sector, stop, bio, iter);
 	}
 	return err;
 }

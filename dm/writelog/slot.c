@@ -50,13 +50,17 @@ static void dwl_gen_close(struct dwl *w, struct dwl_gen *gen)
 	wake_up(&w->kick);
 }
 
-/* What comes from now on goes into another generation. */
-void dwl_gen_close_current(struct dwl *w)
+/* What comes from now on goes into another generation than the one returned, or an earlier one: all closed. */
+u64 dwl_gen_close_current(struct dwl *w)
 {
+	u64 id;
+
 	mutex_lock(&w->gen_lock);
 	if (w->current_gen)
 		dwl_gen_close(w, w->current_gen);
+	id = w->last_id;
 	mutex_unlock(&w->gen_lock);
+	return id;
 }
 
 /* @full, if it is still the current one, is so no longer. Caller holds gen_lock. */

@@ -9,6 +9,7 @@
  * taken never runs again (device-mapper destroys it).
  */
 #include <linux/kthread.h>
+#include <linux/sched/mm.h>
 
 #include "writelog.h"
 
@@ -64,10 +65,14 @@ int dwl_preresume(struct dm_target *ti)
 {
 	struct dwl *w = ti->private;
 	struct task_struct *worker;
+	unsigned int noio;
 	int err;
 
 	if (!w->loaded) {
+		/* Who writes to free memory for us may wait for this very device. */
+		noio = memalloc_noio_save();
 		err = dwl_load(w);
+		memalloc_noio_restore(noio);
 		if (err)
 			return err;
 	}
@@ -99,8 +104,7 @@ int dwl_flush(struct dwl *w)
 
 	if (!w->worker)
 		return -EBUSY;
-	dwl_gen_close_current(w);
-	to = READ_ONCE(w->last_id);
+	to = dwl_gen_close_current(w);
 	errors_before = dwl_total(w, DWL_ORIGIN_ERRORS) + dwl_total(w, DWL_MEDIUM_ERRORS);
 	mutex_lock(&w->gen_lock);
 	WRITE_ONCE(w->flush_to, max(w->flush_to, to));
@@ -114,15 +118,8 @@ int dwl_flush(struct dwl *w)
 	return READ_ONCE(w->freed_to) >= to ? 0 : -EIO;
 }
 
-/**
- * dwl_clean() - write everything back, and log nothing any more
- * @w: the target
- *
- * Most is written while writers go on. Then they are held up, those that are in
- * the log are waited for, the rest is written; from then on the log is empty, and
- * writes go to the origin. To log a block again, load the table again.
- */
-int dwl_clean(struct dwl *w)
+/* Caller holds clean_lock: else one who fails would let writers in while another believes that they are out. */
+static int dwl_become_cleaner(struct dwl *w)
 {
 	int err;
 
@@ -138,5 +135,24 @@ int dwl_clean(struct dwl *w)
 	if (!err)
 		WRITE_ONCE(w->mode, DWL_CLEANER);
 	dwl_space_shut(w, false);
+	return err;
+}
+
+/**
+ * dwl_clean() - write everything back, and log nothing any more
+ * @w: the target
+ *
+ * Most is written while writers go on. Then they are held up, those that are in
+ * the log are waited for, the rest is written; from then on the log is empty, and
+ * writes go to the origin. To log a block again, load the table again.
+ */
+int dwl_clean(struct dwl *w)
+{
+	int err = mutex_lock_interruptible(&w->clean_lock);
+
+	if (err)
+		return err;
+	err = dwl_become_cleaner(w);
+	mutex_unlock(&w->clean_lock);
 	return err;
 }

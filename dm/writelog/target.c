@@ -19,6 +19,7 @@ static int dwl_init(struct dwl *w)
 	if (!w->stats)
 		return -ENOMEM;
 	mutex_init(&w->gen_lock);
+	mutex_init(&w->clean_lock);
 	spin_lock_init(&w->space.lock);
 	INIT_LIST_HEAD(&w->space.waiters);
 	INIT_LIST_HEAD(&w->registered);

@@ -195,6 +195,7 @@ struct dwl {
 
 	struct dwl_gen *gens;
 	struct dwl_gen *current_gen;	/* NULL: the next writer opens one */
+	struct mutex clean_lock;	/* of who makes it a cleaner */
 	struct mutex gen_lock;		/* of all about generations but what is atomic */
 	u64 last_id;
 	struct list_head free_gens;
@@ -294,14 +295,14 @@ u32 dwl_space_level(const struct dwl *w);
 
 /* append.c */
 int dwl_append(struct dwl *w, enum wl_op op, u64 *sector, u64 end, struct bio *bio,
-	       struct bvec_iter *iter, bool nowait);
+	       struct bvec_iter *iter);
 
 /* slot.c */
 struct dwl_slot *dwl_slot_get(struct dwl *w, bool nowait);
 int dwl_slot_ready(struct dwl *w, struct dwl_slot *slot, enum wl_op op, u32 want,
 		   struct dwl_gen **gen, bool nowait);
 void dwl_slots_leave(struct dwl *w, const struct dwl_gen *gen);
-void dwl_gen_close_current(struct dwl *w);
+u64 dwl_gen_close_current(struct dwl *w);
 
 /* index.c */
 int dwl_index_module_init(void);
