@@ -3,7 +3,7 @@
  * What a power cut at this moment would leave of some devices, put into others: whoever uses the first goes on,
  * and what is left can be mounted beside it. So a cut takes milliseconds, and a boot has thousands.
  *
- * All that was fenced survives; of each 8 bytes that were stored and not fenced, or of each sector that was written
+ * All that was fenced survives; of each 8 bytes that were stored and not fenced, or of each block that was written
  * and not flushed, the new ones may or may not: none of them, all, or each as chance has it.
  */
 #include <linux/bitmap.h>
@@ -30,7 +30,7 @@ static void emu_cut_page(struct emu_device *from, struct emu_device *to, unsigne
 	const u64 *memory = (u64 *)(from->memory + PFN_PHYS(page));
 	const u64 *durable = (u64 *)(from->shadow.durable + PFN_PHYS(page));
 	u64 *left = (u64 *)(to->memory + PFN_PHYS(page));
-	unsigned int step = test_bit(page, from->shadow.by_sector) ? SECTOR_SIZE / sizeof(u64) : 1;
+	unsigned int step = test_bit(page, from->shadow.by_block) ? PAGE_SIZE / sizeof(u64) : 1;
 	bool survives = false;
 	unsigned int i;
 

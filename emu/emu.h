@@ -48,14 +48,14 @@ struct emu_delay {
  * @durable: as large as the device
  * @changed: a bit for each page that may differ between memory and @durable, or from what it was when this
  *	device was last part of a cut
- * @by_sector: a bit for each page that the block device wrote to last: a disk's sectors are old or new as a whole
+ * @by_block: a bit for each page that the block device wrote to last: a disk's blocks are old or new as a whole
  * @pending: struct emu_pending, sent and not fenced yet
  * @partner: the device that the last cut filled from this, or this from
  */
 struct emu_shadow {
 	u8 *durable;
 	unsigned long *changed;
-	unsigned long *by_sector;
+	unsigned long *by_block;
 	spinlock_t lock;
 	struct list_head pending;
 	int partner;

@@ -37,8 +37,8 @@ int emu_shadow_init(struct emu_device *emu)
 	shadow->partner = -1;
 	shadow->durable = vzalloc(emu->size);
 	shadow->changed = kvcalloc(BITS_TO_LONGS(emu->size >> PAGE_SHIFT), sizeof(long), GFP_KERNEL);
-	shadow->by_sector = kvcalloc(BITS_TO_LONGS(emu->size >> PAGE_SHIFT), sizeof(long), GFP_KERNEL);
-	return shadow->durable && shadow->changed && shadow->by_sector ? 0 : -ENOMEM;
+	shadow->by_block = kvcalloc(BITS_TO_LONGS(emu->size >> PAGE_SHIFT), sizeof(long), GFP_KERNEL);
+	return shadow->durable && shadow->changed && shadow->by_block ? 0 : -ENOMEM;
 }
 
 /**
@@ -54,7 +54,7 @@ void emu_shadow_free(struct emu_device *emu)
 			kfree(pending);
 	vfree(emu->shadow.durable);
 	kvfree(emu->shadow.changed);
-	kvfree(emu->shadow.by_sector);
+	kvfree(emu->shadow.by_block);
 }
 
 /**
@@ -66,7 +66,7 @@ void emu_shadow_free(struct emu_device *emu)
  */
 void emu_shadow_stored(struct emu_device *emu, u64 offset)
 {
-	clear_bit(offset >> PAGE_SHIFT, emu->shadow.by_sector);
+	clear_bit(offset >> PAGE_SHIFT, emu->shadow.by_block);
 	set_bit(offset >> PAGE_SHIFT, emu->shadow.changed);
 }
 
@@ -97,7 +97,7 @@ static void emu_send(struct emu_device *emu, u64 offset, size_t len, const void 
 	while (offset < end) {
 		u32 part = min(end - offset, PAGE_SIZE - offset_in_page(offset));
 
-		assign_bit(offset >> PAGE_SHIFT, emu->shadow.by_sector, owner == emu);
+		assign_bit(offset >> PAGE_SHIFT, emu->shadow.by_block, owner == emu);
 		emu_send_page(emu, offset, part, owner);
 		offset += part;
 	}
@@ -120,7 +120,7 @@ void emu_shadow_sent(struct emu_device *emu, u64 offset, size_t len, const void 
 }
 
 /**
- * emu_shadow_write() - write as a disk does, whole sectors into a cache that a flush empties
+ * emu_shadow_write() - write as a disk does, into a cache that a flush empties
  * @emu: a tracked device
  * @offset: of the first byte
  * @from: what to write

@@ -116,7 +116,7 @@ static int fb_absorb_batch(struct fb_inode *fi, pgoff_t *index, pgoff_t end)
 		err = fb_move_in(fi, *index, &in[nr]);
 		if (err)
 			break;
-		nr++;
+		in[nr++].clean = false;		/* likewise */
 	}
 	if (nr) {
 		fb_pages_publish(fi, in, nr);

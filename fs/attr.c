@@ -13,7 +13,8 @@
 #include <linux/posix_acl.h>
 #include <linux/posix_acl_xattr.h>
 
-#include "forebay.h"
+#include "page_index.h"
+#include "writeback.h"
 
 #define FB_COPY_I_FLAGS	(S_SYNC | S_DIRSYNC | S_APPEND | S_IMMUTABLE)
 
@@ -264,16 +265,22 @@ int fb_fileattr_get(struct dentry *dentry, struct fileattr *fa)
 int fb_fileattr_set(struct mnt_idmap *idmap, struct dentry *dentry, struct fileattr *fa)
 {
 	struct path lower = fb_lower_path(dentry);
+	struct inode *inode = d_inode(dentry);
 	const struct cred *old;
-	int err;
+	int err = 0;
 
+	/* An immutable file could not be written back later. */
+	if (S_ISREG(inode->i_mode) && fb_has_pages(FB_I(inode)))
+		err = fb_writeback_range(FB_I(inode), 0, ULONG_MAX);
+	if (err)
+		return err;
 	err = fb_begin_below(idmap, FB_SB(dentry->d_sb), &old);
 	if (err)
 		return err;
 	err = vfs_fileattr_set(mnt_idmap(lower.mnt), lower.dentry, fa);
 	fb_end_below(FB_SB(dentry->d_sb), old);
 	if (!err)
-		fb_attr_changed(d_inode(dentry));
+		fb_attr_changed(inode);
 	return err;
 }
 

@@ -320,7 +320,8 @@ static void fb_end_write(struct file *file, loff_t pos, ssize_t ret)
 	if (file->f_flags & O_DIRECT)
 		set_bit(FB_OWES_SYNC, &fi->flags);
 	fb_track(fi, pos - ret, pos);
-	fb_size_grew(inode, pos);
+	/* Not beyond where a cut has ended it meanwhile. */
+	fb_size_grew(inode, min(pos, i_size_read(fi->lower)));
 }
 
 /*
@@ -490,6 +491,8 @@ static ssize_t fb_write_locked(struct fb_inode *fi, struct kiocb *iocb, struct i
 	ret = generic_write_checks(iocb, from);
 	if (ret <= 0)
 		return ret;
+	if (IS_IMMUTABLE(&fi->vfs_inode))	/* since it was opened */
+		return -EPERM;
 	ret = file_remove_privs(iocb->ki_filp);
 	if (ret)
 		return ret;

@@ -140,7 +140,8 @@ struct fb_inode {
 
 	u32 file;			/* file record, or FB_NO_FILE */
 	u64 record_size;		/* the size in it */
-	loff_t durable_size;		/* a crash leaves at least this size */
+	loff_t durable_size;		/* a crash leaves at least this size; */
+	loff_t below_size;		/* the same without its record; raised with i_lock */
 	unsigned int cuts;		/* how often the file became shorter */
 	struct file *wb_file;		/* lower file, for writeback; while there is a record */
 	struct list_head sb_list;	/* fb_sb->inodes, while there is a record */
@@ -157,6 +158,7 @@ static inline struct fb_inode *FB_I(const struct inode *inode)
 struct fb_sb {
 	struct super_block *sb;
 	struct path lower;		/* root below, on a private mount */
+	errseq_t lower_wb_err;		/* its errors that syncfs() has told */
 	const struct cred *cred;	/* the mounter's */
 	enum fb_mode mode;
 	unsigned int absorb_pages;	/* a sync of more volatile pages goes below */
@@ -284,6 +286,7 @@ int fb_inode_cache_create(void);
 void fb_inode_cache_destroy(void);
 void fb_name_changed(struct inode *inode);
 void fb_name_removed(struct inode *inode);
+void fb_size_is_below(struct fb_inode *fi, loff_t size);
 void fb_size_grew(struct inode *inode, loff_t size);
 int fb_record_get(struct fb_inode *fi);
 void fb_record_attach(struct fb_inode *fi, u32 file, u64 size, struct file *wb_file);

@@ -58,6 +58,7 @@ struct inode *fb_alloc_inode(struct super_block *sb)
 	fi->file = FB_NO_FILE;
 	fi->record_size = 0;
 	fi->durable_size = 0;
+	fi->below_size = 0;
 	fi->cuts = 0;
 	fi->walked = 0;
 	fi->wb_file = NULL;
@@ -185,6 +186,18 @@ void fb_size_grew(struct inode *inode, loff_t size)
 }
 
 /**
+ * fb_size_is_below() - the lower file has at least @size bytes after a crash
+ * @fi: the inode; no cut can come between what shows that and this
+ * @size: in bytes
+ */
+void fb_size_is_below(struct fb_inode *fi, loff_t size)
+{
+	spin_lock(&fi->vfs_inode.i_lock);
+	fi->below_size = max(fi->below_size, size);
+	spin_unlock(&fi->vfs_inode.i_lock);
+}
+
+/**
  * fb_encode_handle() - what identifies a lower file across boots
  * @lower: its inode
  * @handle: filled in
@@ -303,6 +316,7 @@ void fb_record_forget(struct fb_inode *fi)
 
 	fi->file = FB_NO_FILE;
 	fi->record_size = 0;
+	fi->durable_size = min(fi->durable_size, fi->below_size);
 	clear_bit(FB_SIZE_EXACT, &fi->flags);
 	spin_lock(&fsb->inodes_lock);
 	list_del_init(&fi->sb_list);

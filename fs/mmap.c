@@ -14,8 +14,9 @@
  *     at once and no DAX page lies in the range;
  *   - page_mkwrite comes with a folio that was mapped before or is about to be:
  *     it looks up again, since the page may have moved between;
- *   - pfn_mkwrite marks the page before its entry becomes writable; if the page
- *     went meanwhile, so did the entry, and the VFS sees that and faults again.
+ *   - pfn_mkwrite marks the page and sets a writable entry itself, in one hold of io_sem.
+ *     Left to the VFS, that would come later, when the page may have been flushed or
+ *     copied below and mapped again, and the VFS takes an equal entry for the same.
  *
  * A huge entry would map 512 lower pages at once, DAX pages or not. The kernel sets one
  * only where there is no page table yet, so before a large folio is returned
@@ -248,8 +249,9 @@ static vm_fault_t fb_map_dax_writable(struct fb_inode *fi, struct fb_page *page,
 
 /*
  * A DAX page is about to be stored to. Time stamps change under the freeze protection that is made for
- * faults: mmap_lock is held. Returns VM_FAULT_LOCKED if its entry, which is there if @mapped, may become
- * writable; VM_FAULT_NOPAGE if it is; 0 if the page isn't a DAX page any more.
+ * faults: mmap_lock is held. An entry that is there goes first, if there is one (@mapped). Returns
+ * VM_FAULT_NOPAGE if there is one now that is writable, or a new look must be taken; 0 if the page isn't a
+ * DAX page any more.
  */
 static vm_fault_t fb_store_dax(struct fb_inode *fi, struct vm_fault *vmf, bool mapped)
 {
@@ -258,6 +260,8 @@ static vm_fault_t fb_store_dax(struct fb_inode *fi, struct vm_fault *vmf, bool m
 	vm_fault_t ret = 0;
 	int err;
 
+	if (IS_IMMUTABLE(&fi->vfs_inode))
+		return VM_FAULT_SIGBUS;
 	/* A flushed store must be found again: the file, and its size, are durable before it can be made. */
 	if ((vmf->vma->vm_flags & VM_SYNC) &&
 	    (test_bit(FB_OWES_SYNC, &fi->flags) ||
@@ -277,7 +281,9 @@ static vm_fault_t fb_store_dax(struct fb_inode *fi, struct vm_fault *vmf, bool m
 		file_update_time(vmf->vma->vm_file);
 		sb_end_pagefault(lower_sb);
 		__fb_page_touch(fi, page, true);
-		ret = mapped ? VM_FAULT_LOCKED : fb_map_dax_writable(fi, page, vmf);
+		if (mapped)
+			unmap_mapping_pages(fi->lower->i_mapping, vmf->pgoff, 1, false);
+		ret = fb_map_dax_writable(fi, page, vmf);
 	}
 	up_read(&fi->io_sem);
 	sb_end_pagefault(sb);
@@ -375,9 +381,7 @@ out:
 
 static vm_fault_t fb_pfn_mkwrite(struct vm_fault *vmf)
 {
-	vm_fault_t ret = fb_store_dax(fb_vma_inode(vmf->vma), vmf, true);
-
-	return ret == VM_FAULT_LOCKED ? 0 : ret ?: VM_FAULT_NOPAGE;
+	return fb_store_dax(fb_vma_inode(vmf->vma), vmf, true) ?: VM_FAULT_NOPAGE;
 }
 
 /* The wrapped operations of the lower file system's @lower. */

@@ -210,9 +210,9 @@ static int fb_link(struct dentry *old_dentry, struct inode *dir, struct dentry *
 	if (err)
 		return err;
 	fb_copy_attr(inode);
+	fb_name_changed(inode);		/* before anybody can open it by that name, and sync it */
 	ihold(inode);
 	d_instantiate(dentry, inode);
-	fb_name_changed(inode);
 	return 0;
 }
 

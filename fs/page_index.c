@@ -259,7 +259,7 @@ void __fb_page_touch(struct fb_inode *fi, struct fb_page *page, bool mapped)
  * @fi: its inode; io_sem is held exclusively
  * @page: a page that no mapping has
  *
- * They are durable after ps_fence().
+ * They are durable after ps_fence(). What hardware stores meanwhile is not known: the page stays dirty then.
  */
 void fb_page_flush(struct fb_inode *fi, struct fb_page *page)
 {
@@ -268,6 +268,8 @@ void fb_page_flush(struct fb_inode *fi, struct fb_page *page)
 	if (!(page->status & FB_STATUS_DIRTY))
 		return;
 	ps_page_flush(&fsb->ps, fb_page_number(fsb, page), 0, PAGE_SIZE);
+	if (fb_page_pinned(fsb, page))
+		return;
 	xa_lock(&fi->index);
 	fb_page_set(fi, page, page->status & ~FB_STATUS_DIRTY);
 	xa_unlock(&fi->index);
@@ -278,10 +280,15 @@ void fb_page_flush(struct fb_inode *fi, struct fb_page *page)
  * @fi: its inode; io_sem is held exclusively and no mapping has the page, so
  *	whoever changes it from now on comes through touch
  * @page: an out-of-sync page
+ *
+ * What hardware uses may change at any time, and nobody hears of it: such a page
+ * does not begin, and so is not clean afterwards.
  */
 void fb_page_begin_writeback(struct fb_inode *fi, struct fb_page *page)
 {
 	fb_page_flush(fi, page);
+	if (fb_page_pinned(FB_SB(fi->vfs_inode.i_sb), page))
+		return;
 	xa_lock(&fi->index);
 	fb_page_set(fi, page, page->status | FB_STATUS_WRITEBACK);
 	xa_unlock(&fi->index);

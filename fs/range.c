@@ -130,6 +130,7 @@ static int fb_cut(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr *
 	fi->reserved = FB_RESERVE_UNASKED;
 	i_size_write(inode, size);
 	fi->durable_size = min(fi->durable_size, size);
+	fi->below_size = min(fi->below_size, size);
 	fb_drop_range(fi, DIV_ROUND_UP_ULL(size, PAGE_SIZE), ULONG_MAX);
 	fb_claims_cut(fi, DIV_ROUND_UP_ULL(size, PAGE_SIZE));
 	if (offset_in_page(size))
@@ -230,6 +231,20 @@ static int fb_settle_size(struct fb_inode *fi)
 	return err;
 }
 
+/*
+ * Contents are at other places in the lower file now. That is durable before any page of them is in PMem again:
+ * found at its new place, after a crash, among others that are at their old ones, it would be wrong.
+ */
+static int fb_moved(struct fb_inode *fi, struct file *lower)
+{
+	int err = vfs_fsync(lower, 1);
+
+	fi->cuts++;
+	i_size_write(&fi->vfs_inode, i_size_read(fi->lower));
+	fi->durable_size = fi->below_size = err ? 0 : i_size_read(fi->lower);
+	return err;
+}
+
 /**
  * fb_fallocate() - fallocate(2), in all modes that the lower file system has
  * @file: upper file
@@ -258,11 +273,8 @@ long fb_fallocate(struct file *file, int mode, loff_t offset, loff_t len)
 	fb_zero_tail(fi, i_size_read(inode));
 	if (!err)
 		err = vfs_fallocate(fb_lower_file(file), mode, offset, len);
-	if (!err && moves) {
-		fi->cuts++;
-		i_size_write(inode, i_size_read(fi->lower));
-		fi->durable_size = min(fi->durable_size, i_size_read(inode));
-	}
+	if (!err && moves)
+		err = fb_moved(fi, fb_lower_file(file));
 	fb_take_back(fi);
 unlock:
 	inode_unlock(inode);

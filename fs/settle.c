@@ -116,6 +116,8 @@ int fb_settle_all(struct fb_sb *fsb)
 		if (test_bit(FB_SIZE_EXACT, &fi->flags))
 			err = fb_sync_below(fi, fi->wb_file, true);
 		mutex_unlock(&fi->wb_lock);
+		if (!err)
+			err = fb_sync_size(fi);		/* what was appended since the cut, in PMem */
 		mutex_unlock(&fi->sync_lock);
 		iput(&fi->vfs_inode);
 	}

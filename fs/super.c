@@ -47,11 +47,19 @@ static int fb_statfs(struct dentry *dentry, struct kstatfs *stat)
 
 static int fb_sync_fs(struct super_block *sb, int wait)
 {
+	struct fb_sb *fsb = FB_SB(sb);
+	int err, lower_err;
+
 	if (!wait)
 		return 0;
-	fb_sync_all(FB_SB(sb));
+	fb_sync_all(fsb);
 	/* Cuts first: what was appended after one must not be cut off again at recovery. */
-	return fb_settle_all(FB_SB(sb)) ?: fb_sync_lower_fs(FB_SB(sb));
+	err = fb_settle_all(fsb) ?: fb_sync_lower_fs(fsb);
+	/* What the lower file system failed to write on its own account, syncfs() tells our users. */
+	lower_err = errseq_check_and_advance(&fsb->lower.mnt->mnt_sb->s_wb_err, &fsb->lower_wb_err);
+	if (lower_err)
+		errseq_set(&sb->s_wb_err, lower_err);
+	return err;
 }
 
 /* Who freezes wants to copy the storage below: it shall hold everything. */
@@ -174,6 +182,7 @@ static void fb_init_super(struct super_block *sb, struct fb_sb *fsb)
 	struct super_block *lower = fsb->lower.mnt->mnt_sb;
 
 	fsb->sb = sb;
+	fsb->lower_wb_err = errseq_sample(&lower->s_wb_err);
 	sb->s_op = &fb_super_operations;
 	sb->s_d_op = &fb_dentry_operations;
 	sb->s_xattr = fb_xattr_handlers;

@@ -115,13 +115,19 @@ int fb_sync_below(struct fb_inode *fi, struct file *lower, bool datasync)
 		if (test_and_clear_bit(FB_SIZE_EXACT, &fi->flags))
 			fb_note_size(fi, fi->record_size);
 		fi->durable_size = max(fi->durable_size, size);
+		fb_size_is_below(fi, size);
 	}
 	up_write(&fi->io_sem);
 	return 0;
 }
 
-/* Makes the file's size durable, in PMem. Data up to it is durable already. */
-static int fb_sync_size(struct fb_inode *fi)
+/**
+ * fb_sync_size() - make the file's size durable, in PMem
+ * @fi: the inode; sync_lock is held, and data up to its size is durable. Sleeps
+ *
+ * Return: 0, or why it can have no record.
+ */
+int fb_sync_size(struct fb_inode *fi)
 {
 	loff_t size;
 	int err;
@@ -208,16 +214,27 @@ int fb_fsync(struct file *file, loff_t start, loff_t end, int datasync)
  * fb_sync_lower_fs() - everything that the lower file system holds becomes durable
  * @fsb: the mount
  *
+ * A file system that has shut itself down after an error has nothing to sync, and says that
+ * all is well (ext4); its fsync tells.
+ *
  * Return: 0 or the lower file system's error.
  */
 int fb_sync_lower_fs(struct fb_sb *fsb)
 {
 	struct super_block *lower = fsb->lower.mnt->mnt_sb;
+	struct file *root;
 	int err;
 
 	down_read(&lower->s_umount);
 	err = sync_filesystem(lower);
 	up_read(&lower->s_umount);
+	if (err)
+		return err;
+	root = dentry_open(&fsb->lower, O_RDONLY | O_DIRECTORY, fsb->cred);
+	if (IS_ERR(root))
+		return PTR_ERR(root);
+	err = vfs_fsync(root, 0);
+	__fput_sync(root);
 	return err;
 }
 

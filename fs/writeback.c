@@ -95,9 +95,35 @@ static int fb_write_run(struct fb_inode *fi, struct fb_batch *batch, unsigned in
 	return 0;
 }
 
-/* Steps 2 and 3. */
-static int fb_batch_write(struct fb_inode *fi, struct fb_batch *batch)
+/*
+ * The user has written long ago, and lost then what a writer loses: what was set since, stays. A
+ * writer takes the set-user-ID bit away unless he is privileged, which our credentials see to; and
+ * a file's capabilities always, unless the inode is known to have none. Returns whether we say so
+ * of an inode of which it isn't known.
+ */
+static bool fb_keep_capabilities(struct inode *lower)
 {
+	bool unknown;
+
+	inode_lock(lower);
+	unknown = !IS_NOSEC(lower);
+	lower->i_flags |= S_NOSEC;
+	inode_unlock(lower);
+	return unknown;
+}
+
+static void fb_kept_capabilities(struct inode *lower)
+{
+	inode_lock(lower);
+	lower->i_flags &= ~S_NOSEC;
+	inode_unlock(lower);
+}
+
+/* Step 2. */
+static int fb_batch_copy(struct fb_inode *fi, struct fb_batch *batch)
+{
+	const struct cred *old = override_creds(FB_SB(fi->vfs_inode.i_sb)->cred);
+	bool unknown = fb_keep_capabilities(fi->lower);
 	unsigned int from = 0, to;
 	int err = 0;
 
@@ -109,8 +135,23 @@ static int fb_batch_write(struct fb_inode *fi, struct fb_batch *batch)
 		err = fb_write_run(fi, batch, from, to);
 		from = to;
 	}
-	if (!err && !FB_BREAK_ORDER)
-		err = vfs_fsync(fi->wb_file, 1);
+	if (unknown)
+		fb_kept_capabilities(fi->lower);
+	revert_creds(old);
+	return err;
+}
+
+/* Steps 2 and 3. */
+static int fb_batch_write(struct fb_inode *fi, struct fb_batch *batch)
+{
+	int err = fb_batch_copy(fi, batch);
+	loff_t size = i_size_read(fi->lower);
+
+	if (err || FB_BREAK_ORDER)
+		return err;
+	err = vfs_fsync(fi->wb_file, 1);
+	if (!err)
+		fb_size_is_below(fi, size);
 	return err;
 }
 

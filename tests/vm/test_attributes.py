@@ -53,6 +53,26 @@ def test_writing_takes_suid_away(folder, below):
     os.close(fd)
 
 
+def test_writing_back_takes_nothing_away(folder, below):
+    """Capabilities and bits that were set after the write: it is not the writer who writes now."""
+    capability = struct.pack("<5I", 0x02000001, 1 << 10, 0, 0, 0)
+    folder.chmod(0o755)
+    path = folder / "f"
+    fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o755)
+    for _ in range(2):
+        os.pwrite(fd, b"x" * PAGE, 0)
+        os.fsync(fd)
+    os.setxattr(path, "security.capability", capability)
+    os.chmod(path, 0o4755)
+    assert as_nobody(f"import os; os.posix_fadvise(os.open({str(path)!r}, os.O_RDONLY), 0, 0, os.POSIX_FADV_DONTNEED)") == 0
+    assert os.stat(path).st_mode & 0o7777 == os.stat(below / "f").st_mode & 0o7777 == 0o4755
+    assert os.getxattr(path, "security.capability") == os.getxattr(below / "f", "security.capability") == capability
+    os.pwrite(fd, b"y", 0)
+    with pytest.raises(OSError):
+        os.getxattr(path, "security.capability")
+    os.close(fd)
+
+
 def test_times(folder, below):
     path = folder / "f"
     path.write_bytes(b"x" * PAGE)
@@ -148,6 +168,24 @@ def test_file_flags(folder, below):
     fcntl.ioctl(fd, FS_IOC_SETFLAGS, struct.pack("l", flags))
     os.close(fd)
     assert path.read_bytes() == b"xy"
+
+
+def test_immutable_with_pages_in_pmem(folder, below):
+    """They are below before it is; and who has it open can't make new ones."""
+    path = folder / "f"
+    fd = os.open(path, os.O_RDWR | os.O_CREAT)
+    for byte in (b"x", b"y"):
+        os.pwrite(fd, byte * PAGE, 0)
+        os.fsync(fd)
+    flags = struct.unpack("l", fcntl.ioctl(fd, FS_IOC_GETFLAGS, bytes(8)))[0]
+    fcntl.ioctl(fd, FS_IOC_SETFLAGS, struct.pack("l", flags | 0x10))
+    assert (below / "f").read_bytes() == b"y" * PAGE
+    with pytest.raises(PermissionError):
+        os.pwrite(fd, b"z", 0)
+    run(f"forebay drain {folder}")
+    fcntl.ioctl(fd, FS_IOC_SETFLAGS, struct.pack("l", flags))
+    os.pwrite(fd, b"z", 0)
+    os.close(fd)
 
 
 def test_flock(folder):

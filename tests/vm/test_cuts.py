@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What is left of forebay over ext4 when the power goes right after a call: on emulated devices, a cut is a copy."""
+
+import ctypes
+import os
+from pathlib import Path
+
+import pytest
+from conftest import clean_up
+from stack import LOWER, MKFS, MOUNT, PAGE, run
+from test_emu import create, module_fixture  # noqa: F401  pylint: disable=unused-import
+
+LIBC = ctypes.CDLL(None, use_errno=True)
+LEFT, LEFT_LOWER = Path("/mnt/left"), Path("/mnt/left-lower")
+SEEDS = range(6)        # nothing that was not flushed survives, or all of it, or a part
+COLLAPSE = 8
+
+
+class Pair:
+    """forebay over ext4, and what power cuts leave of it."""
+
+    def __init__(self):
+        self.storage, self.storage_left = (create("--size 32M --track") for _ in range(2))
+        self.cache, self.cache_left = (create("--size 8M --track") for _ in range(2))
+        for folder in (LOWER, MOUNT, LEFT, LEFT_LOWER):
+            folder.mkdir(parents=True, exist_ok=True)
+        run(MKFS["ext4"].format(device=self.storage, mib=32))
+        run(f"forebay format {self.cache}")
+        self.mount(self.storage, self.cache, LOWER, MOUNT)
+
+    @staticmethod
+    def mount(storage, cache, lower, folder):
+        """Both file systems."""
+        run(f"mount {storage} {lower} && mount -t forebay -o cache={cache},allow_volatile_cache {lower} {folder}")
+
+    def after_cuts(self):
+        """What each of some cuts at this moment leaves, mounted."""
+        numbers = [device[len("/dev/forebay-emu"):] for device in (self.storage, self.storage_left, self.cache, self.cache_left)]
+        for seed in SEEDS:
+            run("forebay emu cut --seed {} {}:{} {}:{}".format(seed, *numbers))
+            self.mount(self.storage_left, self.cache_left, LEFT_LOWER, LEFT)
+            yield LEFT
+            run(f"umount {LEFT} && umount {LEFT_LOWER}")
+
+
+@pytest.fixture(name="pair")
+def pair_fixture():
+    """Fresh ones."""
+    yield Pair()
+    run(f"umount {LEFT}; umount {LEFT_LOWER}", False)
+    clean_up()
+
+
+def settled(pages):
+    """An open file of so many pages, all of it on storage."""
+    fd = os.open(MOUNT / "f", os.O_RDWR | os.O_CREAT)
+    for page in range(pages):
+        os.pwrite(fd, bytes([page + 1]) * PAGE, page * PAGE)
+    os.fsync(fd)
+    run(f"forebay drain {MOUNT}; sync")
+    return fd
+
+
+def test_page_that_the_lower_file_system_wrote_already(pair):
+    """On its own account, without a flush: a sync that takes the page must not believe that it is durable there."""
+    fd = settled(4)
+    os.pwrite(fd, b"n" * PAGE, PAGE)
+    below = os.open(LOWER / "f", os.O_RDONLY)
+    assert LIBC.sync_file_range(below, ctypes.c_long(0), ctypes.c_long(0), 7) == 0
+    os.close(below)
+    os.fdatasync(fd)
+    for left in pair.after_cuts():
+        assert (left / "f").read_bytes() == b"".join(
+            page * PAGE for page in (b"\1", b"n", b"\3", b"\4"))
+    os.close(fd)
+
+
+def test_append_after_a_cut_and_syncfs(pair):
+    """The size that a DAX page has grown to since the file was cut."""
+    fd = settled(1)
+    os.pwrite(fd, b"a" * 3000, 0)
+    os.ftruncate(fd, 3000)
+    os.fdatasync(fd)
+    os.pwrite(fd, b"b" * 3000, 0)
+    os.fdatasync(fd)
+    assert os.fstat(fd).st_size == 3000
+    os.ftruncate(fd, 1000)
+    os.pwrite(fd, b"c" * 500, 1000)
+    assert LIBC.syncfs(fd) == 0
+    for left in pair.after_cuts():
+        assert (left / "f").read_bytes() == b"b" * 1000 + b"c" * 500
+    os.close(fd)
+
+
+def test_page_of_a_collapsed_file(pair):
+    """A page that is durable at its new place, and the others at their old ones: no such thing is found."""
+    fd = settled(8)
+    os.pwrite(fd, bytes([1]) * PAGE, 0)
+    os.fdatasync(fd)
+    assert LIBC.fallocate(fd, COLLAPSE, ctypes.c_long(PAGE), ctypes.c_long(2 * PAGE)) == 0
+    os.pwrite(fd, b"n" * PAGE, 3 * PAGE)
+    for left in pair.after_cuts():
+        found = (left / "f").read_bytes()
+        pages = [bytes([n]) * PAGE for n in (1, 4, 5, 6, 7, 8)]
+        assert found in (b"".join(pages), b"".join([*pages[:3], b"n" * PAGE, *pages[4:]]))
+    os.close(fd)
+
+
+def test_name_that_fdatasync_left_out(pair):
+    """A link, fdatasync, fsync: the name is there."""
+    fd = settled(1)
+    os.link(MOUNT / "f", MOUNT / "g")
+    os.fdatasync(fd)
+    os.fsync(fd)
+    for left in pair.after_cuts():
+        assert (left / "g").stat().st_size == PAGE
+    os.close(fd)
+
+
+def test_name_that_is_replaced_and_synced(pair):
+    """What programs do to change a file as a whole."""
+    fd = settled(1)
+    new = os.open(MOUNT / "new", os.O_RDWR | os.O_CREAT)
+    os.write(new, b"new" * 1000)
+    os.fsync(new)
+    os.rename(MOUNT / "new", MOUNT / "f")
+    for left in pair.after_cuts():
+        assert (left / "f").read_bytes() in (b"\1" * PAGE, b"new" * 1000)
+    os.fsync(new)
+    for left in pair.after_cuts():
+        assert (left / "f").read_bytes() == b"new" * 1000
+    os.close(new)
+    os.close(fd)
