@@ -47,7 +47,7 @@ test: ## what CI runs: crash states and units on the host; semantics, the comman
 	scripts/setup --for test
 	@$(MAKE) --no-print-directory modules tools
 	@$(MAKE) --no-print-directory test-core test-host test-tools
-	tests/run --boot calls,interface
+	tests/run --boot calls,interface,emu
 	tests/powercut/run $(or $(N),4)
 
 test-all: ## everything: test, and test-vm, test-apps, test-machine (KERNEL=debug: under KASAN and lockdep)
