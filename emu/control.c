@@ -39,7 +39,7 @@ static int emu_check(const struct forebay_emu_create *want)
 	    !want->bytes || !PAGE_ALIGNED(want->bytes) || want->bytes > LONG_MAX ||
 	    want->read_delay_ns > FOREBAY_EMU_MAX_DELAY || want->write_delay_ns > FOREBAY_EMU_MAX_DELAY ||
 	    (want->bandwidth && want->bandwidth < FOREBAY_EMU_MIN_BANDWIDTH) ||
-	    want->node < NUMA_NO_NODE || (want->node >= 0 && !node_online(want->node)))
+	    want->node < NUMA_NO_NODE || want->node >= MAX_NUMNODES || (want->node >= 0 && !node_online(want->node)))
 		return -EINVAL;
 	return 0;
 }

@@ -19,8 +19,11 @@ static bool emu_page_stale(struct emu_device *from, struct emu_device *to, unsig
 	bool changed = test_and_clear_bit(page, from->shadow.changed);
 
 	changed |= test_and_clear_bit(page, to->shadow.changed);
-	if (memcmp(from->memory + PFN_PHYS(page), from->shadow.durable + PFN_PHYS(page), PAGE_SIZE))
+	if (memcmp(from->memory + PFN_PHYS(page), from->shadow.durable + PFN_PHYS(page), PAGE_SIZE)) {
 		set_bit(page, from->shadow.changed);
+		/* Nobody flushes what is durable at once, so nothing is heard of a mapping's stores. */
+		changed |= from->flags & FOREBAY_EMU_CPU_CACHES;
+	}
 	return changed || !known;
 }
 
@@ -50,6 +53,7 @@ static void emu_cut_pair(struct emu_device *from, struct emu_device *to, enum em
 	bool known = from->shadow.partner == to->index && to->shadow.partner == from->index;
 	unsigned long page;
 
+	emu_shadow_forget(to);
 	for (page = 0; page < from->size >> PAGE_SHIFT; page++)
 		if (emu_page_stale(from, to, page, known))
 			emu_cut_page(from, to, page, kind, chance);

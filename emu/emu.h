@@ -103,6 +103,7 @@ void emu_observe_exit(void);
 
 int emu_shadow_init(struct emu_device *emu);
 void emu_shadow_free(struct emu_device *emu);
+void emu_shadow_forget(struct emu_device *emu);
 void emu_shadow_stored(struct emu_device *emu, u64 offset);
 void emu_shadow_sent(struct emu_device *emu, u64 offset, size_t len, const void *owner);
 void emu_shadow_write(struct emu_device *emu, u64 offset, const void *from, size_t len);

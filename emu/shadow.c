@@ -42,16 +42,28 @@ int emu_shadow_init(struct emu_device *emu)
 }
 
 /**
+ * emu_shadow_forget() - what was sent and is not fenced never comes through
+ * @emu: a tracked device
+ *
+ * Context: emu_power is held exclusively, or nobody else knows the device.
+ */
+void emu_shadow_forget(struct emu_device *emu)
+{
+	struct emu_pending *pending, *next;
+
+	list_for_each_entry_safe(pending, next, &emu->shadow.pending, link)
+		kfree(pending);
+	INIT_LIST_HEAD(&emu->shadow.pending);
+}
+
+/**
  * emu_shadow_free() - forget it
  * @emu: the device, tracked or not
  */
 void emu_shadow_free(struct emu_device *emu)
 {
-	struct emu_pending *pending, *next;
-
 	if (emu->shadow.durable)
-		list_for_each_entry_safe(pending, next, &emu->shadow.pending, link)
-			kfree(pending);
+		emu_shadow_forget(emu);
 	vfree(emu->shadow.durable);
 	kvfree(emu->shadow.changed);
 	kvfree(emu->shadow.by_block);
@@ -70,6 +82,25 @@ void emu_shadow_stored(struct emu_device *emu, u64 offset)
 	set_bit(offset >> PAGE_SHIFT, emu->shadow.changed);
 }
 
+/*
+ * Memory takes what is sent to one place in the order it was sent. So whoever has sent the same bytes before @last (NULL:
+ * at any time), and makes his fence only later, must not bring the older ones back.
+ */
+static void emu_supersede(struct emu_shadow *shadow, u64 offset, u32 len, const u8 *data, const struct emu_pending *last)
+{
+	struct emu_pending *older;
+
+	list_for_each_entry(older, &shadow->pending, link) {
+		u64 from = max(older->offset, offset);
+		u64 to = min(older->offset + older->len, offset + len);
+
+		if (older == last)
+			break;
+		if (from < to)
+			memcpy(older->data + (from - older->offset), data + (from - offset), to - from);
+	}
+}
+
 /* Within one page; emu_power is held. */
 static void emu_send_page(struct emu_device *emu, u64 offset, u32 len, const void *owner)
 {
@@ -85,6 +116,7 @@ static void emu_send_page(struct emu_device *emu, u64 offset, u32 len, const voi
 		list_add_tail(&pending->link, &emu->shadow.pending);
 	} else {
 		/* As if it had come through at once: no cut that finds too little missing is wrong. */
+		emu_supersede(&emu->shadow, offset, len, emu->memory + offset, NULL);
 		memcpy(emu->shadow.durable + offset, emu->memory + offset, len);
 	}
 	spin_unlock(&emu->shadow.lock);
@@ -136,25 +168,6 @@ void emu_shadow_write(struct emu_device *emu, u64 offset, const void *from, size
 	read_unlock(&emu_power);
 }
 
-/*
- * Memory takes what is sent to one place in the order it was sent. So whoever has sent the same bytes before @newer, and
- * makes his fence only later, must not bring the older ones back.
- */
-static void emu_supersede(struct emu_shadow *shadow, const struct emu_pending *newer)
-{
-	struct emu_pending *older;
-
-	list_for_each_entry(older, &shadow->pending, link) {
-		u64 from = max(older->offset, newer->offset);
-		u64 to = min(older->offset + older->len, newer->offset + newer->len);
-
-		if (older == newer)
-			break;
-		if (from < to)
-			memcpy(older->data + (from - older->offset), newer->data + (from - newer->offset), to - from);
-	}
-}
-
 /**
  * emu_shadow_fence() - what somebody has sent is durable
  * @emu: a tracked device
@@ -172,7 +185,7 @@ void emu_shadow_fence(struct emu_device *emu, const void *owner)
 	list_for_each_entry_safe(pending, next, &emu->shadow.pending, link) {
 		if (pending->owner != owner)
 			continue;
-		emu_supersede(&emu->shadow, pending);
+		emu_supersede(&emu->shadow, pending->offset, pending->len, pending->data, pending);
 		memcpy(emu->shadow.durable + pending->offset, pending->data, pending->len);
 		set_bit(pending->offset >> PAGE_SHIFT, emu->shadow.changed);
 		list_move(&pending->link, &done);

@@ -15,6 +15,8 @@
 
 #define DTC_RETRY_SOON	(HZ / 10)
 #define DTC_RETRY_LATER	(2 * HZ)
+/* Blocks of a set that are written before its worker looks at others. */
+#define DTC_TURN	16
 /* Bios that are there when memory is short. */
 #define DTC_BIOS	64
 
@@ -176,17 +178,24 @@ static struct dtc_slot *dtc_take(struct dtc *t, struct dtc_set *set)
 	return found;
 }
 
-/* A worker at a set. */
+/* A worker at a set. Its writers may be as fast as he is, so there is an end to it: other sets wait. */
 void dtc_evict(struct work_struct *work)
 {
 	struct dtc_set *set = container_of(work, struct dtc_set, work);
-	struct dtc_slot *slot;
+	struct dtc_slot *slot = NULL;
 	struct blk_plug plug;
+	u32 turn;
 
 	blk_start_plug(&plug);
-	while ((slot = dtc_take(set->t, set)))
+	for (turn = 0; turn < DTC_TURN; turn++) {
+		slot = dtc_take(set->t, set);
+		if (!slot)
+			break;
 		dtc_write_back(set->t, slot);
+	}
 	blk_finish_plug(&plug);
+	if (slot)
+		queue_work(set->t->evictors, work);
 }
 
 /* Says once that the device fails, and once that it no longer does. */
@@ -194,6 +203,9 @@ static void dtc_health(struct dtc *t, bool failed)
 {
 	if (failed && !t->failing) {
 		WRITE_ONCE(t->failing, true);
+		smp_mb();	/* pairs with dtc_forgive(): this try may have been the one that succeeds */
+		if (!atomic_read(&t->troubled))
+			queue_delayed_work(t->events, &t->retry, 0);
 		DMERR("%s: %pg fails: what it refuses stays in the cache and is tried again; flushes fail meanwhile",
 		      dm_table_device_name(t->ti->table), t->below->bdev);
 		dm_table_event(t->ti->table);

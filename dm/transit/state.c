@@ -8,10 +8,26 @@
  */
 #include "policy.h"
 
+/* Copies of what the device has: it may have something else when we go on. */
+static void dtc_forget_clean(struct dtc *t, struct dtc_set *set)
+{
+	struct dtc_slot *slot, *next;
+
+	spin_lock_irq(&set->lock);
+	list_for_each_entry_safe(slot, next, &set->queue, queue) {
+		if (!slot->clean)
+			continue;
+		t->policy->left(t, slot);
+		dtc_set_leave(t, set, slot);
+	}
+	spin_unlock_irq(&set->lock);
+}
+
 /* No bio is in flight any more. */
 void dtc_postsuspend(struct dm_target *ti)
 {
 	struct dtc *t = ti->private;
+	u32 nr;
 
 	if (t->policy->suspend)
 		t->policy->suspend(t);
@@ -22,6 +38,8 @@ void dtc_postsuspend(struct dm_target *ti)
 	dtc_drain(t);
 	cancel_delayed_work_sync(&t->retry);
 	flush_workqueue(t->evictors);
+	for (nr = 0; t->policy->keeps_clean && nr < dtc_nr_sets(t); nr++)
+		dtc_forget_clean(t, &t->sets[nr]);
 }
 
 void dtc_resume(struct dm_target *ti)
@@ -29,7 +47,8 @@ void dtc_resume(struct dm_target *ti)
 	struct dtc *t = ti->private;
 
 	WRITE_ONCE(t->quiet, false);
-	if (atomic_read(&t->troubled))
+	/* To try again; or to say that all is well again, if suspending has come before that. */
+	if (atomic_read(&t->troubled) || READ_ONCE(t->failing))
 		queue_delayed_work(t->events, &t->retry, 0);
 	if (t->policy->resume)
 		t->policy->resume(t);

@@ -144,6 +144,7 @@ static void dtc_io_hints(struct dm_target *ti, struct queue_limits *limits)
 	limits->physical_block_size = max(limits->physical_block_size, size);
 	limits->io_min = max(limits->io_min, size);
 	limits->discard_granularity = max(limits->discard_granularity, size);
+	limits->max_write_zeroes_sectors = round_down(limits->max_write_zeroes_sectors, size >> SECTOR_SHIFT);
 }
 
 static struct target_type dtc_target = {

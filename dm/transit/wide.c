@@ -6,7 +6,8 @@
  * on its blocks there is waited for, and their slots go. Nobody begins a write to
  * its blocks until it is done, as writers look at the record with their set's lock
  * held. What a discard finds in slots is dropped; what zeros find is evicted, so
- * that a reader meanwhile sees that or zeros, and nothing older.
+ * that a reader meanwhile sees that or zeros, and nothing older: where the device
+ * refuses that, the zeros fail, and the slots stay.
  */
 #include "policy.h"
 
@@ -34,13 +35,13 @@ void dtc_wide_wait(struct dtc *t, u64 first, u64 last)
 	wait_event(t->wide.wait, !dtc_wide_covers(t, first, last));
 }
 
-/* Has the set blocks of the range that the device has not, and doesn't refuse? */
-static bool dtc_set_owes(struct dtc_set *set, const struct dtc_range *range)
+/* Has the set blocks of the range that the device lacks: that it refuses, or (not @refused) doesn't? */
+static bool dtc_set_owes(struct dtc_set *set, const struct dtc_range *range, bool refused)
 {
 	struct dtc_slot *slot;
 
 	list_for_each_entry(slot, &set->queue, queue)
-		if (dtc_in(range, slot) && !slot->clean && slot->tries < DTC_TRIES)
+		if (dtc_in(range, slot) && !slot->clean && refused == (slot->tries == DTC_TRIES))
 			return true;
 	return false;
 }
@@ -52,7 +53,7 @@ static void dtc_set_evict(struct dtc *t, struct dtc_set *set, const struct dtc_r
 	list_for_each_entry(slot, &set->queue, queue)
 		if (dtc_in(range, slot) && !slot->clean)
 			dtc_want(t, set, slot);
-	wait_event_lock_irq(set->wait, !dtc_set_owes(set, range), set->lock);
+	wait_event_lock_irq(set->wait, !dtc_set_owes(set, range, false), set->lock);
 }
 
 static void dtc_set_drop(struct dtc *t, struct dtc_set *set, const struct dtc_range *range)
@@ -69,31 +70,42 @@ static void dtc_set_drop(struct dtc *t, struct dtc_set *set, const struct dtc_ra
 	}
 }
 
-static void dtc_set_clear(struct dtc *t, struct dtc_set *set, const struct dtc_range *range, bool evict)
+/* False: the set keeps a block that the device refuses, and that is to be @evict-ed first. */
+static bool dtc_set_clear(struct dtc *t, struct dtc_set *set, const struct dtc_range *range, bool evict)
 {
+	bool good;
+
 	spin_lock_irq(&set->lock);
-	if (evict)
-		dtc_set_evict(t, set, range);
-	wait_event_lock_irq(set->wait, !dtc_set_busy(set, range->first, range->last), set->lock);
-	dtc_set_drop(t, set, range);
+	do {
+		if (evict)
+			dtc_set_evict(t, set, range);
+		wait_event_lock_irq(set->wait, !dtc_set_busy(set, range->first, range->last), set->lock);
+		/* A flush may have given what was refused another chance meanwhile. */
+	} while (evict && dtc_set_owes(set, range, false));
+	good = !evict || !dtc_set_owes(set, range, true);
+	if (good)
+		dtc_set_drop(t, set, range);
 	dtc_set_wake(set);
 	spin_unlock_irq(&set->lock);
+	return good;
 }
 
-static void dtc_clear(struct dtc *t, const struct dtc_range *range, bool evict)
+static bool dtc_clear(struct dtc *t, const struct dtc_range *range, bool evict)
 {
 	u64 first = range->first >> DTC_CHUNK_SHIFT, last = range->last >> DTC_CHUNK_SHIFT, chunk;
+	bool good = true;
 	u32 i;
 
 	if (last - first < dtc_nr_sets(t)) {
 		for (chunk = first; chunk <= last; chunk++)
-			dtc_set_clear(t, dtc_set_of(t, chunk << DTC_CHUNK_SHIFT), range, evict);
-		return;
+			good &= dtc_set_clear(t, dtc_set_of(t, chunk << DTC_CHUNK_SHIFT), range, evict);
+		return good;
 	}
 	for (i = 0; i < dtc_nr_sets(t); i++) {
-		dtc_set_clear(t, &t->sets[i], range, evict);
+		good &= dtc_set_clear(t, &t->sets[i], range, evict);
 		cond_resched();
 	}
+	return good;
 }
 
 /**
@@ -113,8 +125,9 @@ int dtc_wide(struct dtc *t, struct bio *bio)
 	hlist_add_head(&db->range.node, &t->wide.ranges);
 	WRITE_ONCE(t->wide.nr, t->wide.nr + 1);
 	spin_unlock_irq(&t->wide.lock);
-	dtc_clear(t, &db->range, zeroes);
 	dtc_count(t, zeroes ? DTC_ZEROES : DTC_DISCARDS, 1);
+	if (!dtc_clear(t, &db->range, zeroes))
+		return dtc_ended(bio, BLK_STS_IOERR);
 	return dtc_below(t, bio);
 }
 

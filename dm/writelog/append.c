@@ -23,7 +23,10 @@ struct dwl_portion {
 	u32 nr_regions;
 };
 
-/* Rather not than wait? Only as long as nothing of the bio is written: who is told to come again must find the old data. */
+/*
+ * Rather not than wait? Only as long as nothing of the bio is written: who is told to come again
+ * must find the old data.
+ */
 static bool dwl_nowait(const struct dwl_portion *p)
 {
 	return p->bio->bi_opf & REQ_NOWAIT;

@@ -29,8 +29,8 @@ static int dwl_below(struct dwl *w, struct bio *bio)
 }
 
 /*
- * A write that isn't logged is durable, too, when it completes. The index has only blocks that are lost, if any: what
- * is written now is in their place.
+ * A write that isn't logged is durable, too, when it completes. The index has only blocks that are
+ * lost, if any: what is written now is in their place.
  */
 static int dwl_write_below(struct dwl *w, struct bio *bio)
 {

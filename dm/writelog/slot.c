@@ -50,7 +50,7 @@ static void dwl_gen_close(struct dwl *w, struct dwl_gen *gen)
 	wake_up(&w->kick);
 }
 
-/* What comes from now on goes into another generation than the one returned, or an earlier one: all closed. */
+/* What comes from now on goes into another generation than the one returned, or one before it. */
 u64 dwl_gen_close_current(struct dwl *w)
 {
 	u64 id;

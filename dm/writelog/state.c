@@ -118,7 +118,7 @@ int dwl_flush(struct dwl *w)
 	return READ_ONCE(w->freed_to) >= to ? 0 : -EIO;
 }
 
-/* Caller holds clean_lock: else one who fails would let writers in while another believes that they are out. */
+/* Caller holds clean_lock: who fails lets writers in, and nobody else may believe that they are out. */
 static int dwl_become_cleaner(struct dwl *w)
 {
 	int err;

@@ -9,6 +9,7 @@ from pathlib import Path
 from stack import run
 
 VERIFICATOR = Path(__file__).resolve().parents[2] / "build/tests/verificator"
+MANY = 100000       # writes of the checker, more than there is time for
 
 
 class Target:
@@ -91,6 +92,18 @@ def run_bytes(command):
 def verificator(command, check=True):
     """Runs it; what it says."""
     return run(f"{VERIFICATOR} {command}", check)
+
+
+def beside_checker(arguments, rounds, step):
+    """Carries out step(number) for some rounds while the checker works; then it must be content."""
+    with subprocess.Popen([VERIFICATOR, *str(arguments).split()]) as worker:
+        try:
+            for number in range(rounds):
+                assert worker.poll() is None, "it came to an end before the rounds did"
+                step(number)
+        finally:
+            worker.terminate()
+    assert worker.returncode == 0
 
 
 def slow_device(sectors, device, milliseconds):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from conftest import clean_up
 from logwrites import MARK, entries
-from mapped import VERIFICATOR, noise, slow_device, small_device, verificator
+from mapped import MANY, VERIFICATOR, beside_checker, noise, slow_device, small_device, verificator
 from stack import SSD, SSD2, block_name, fails, run
 from transit import BTT, POLICIES, VARIANTS, Transit, btt
 
@@ -382,13 +382,12 @@ def test_discard_drops(cache):
 def test_discards_beside_writers(cache):
     """Discards and zeros of other blocks, over and over, while the checker writes its own."""
     cache.create(cache_size="256K", block_size=BLOCK)
-    worker = subprocess.Popen(f"{VERIFICATOR} whole {cache.device} {MIB} 9 {2 * WRITES} 4 1 {BLOCK} 65536 {STATE}", shell=True)
-    rounds = 0
-    while worker.poll() is None:
+
+    def discard(_number):
         run(f"blkdiscard -o {MIB} {cache.device}; blkdiscard -z -o {MIB} -l {MIB} {cache.device}")
         cache.put(MIB, noise(65536))
-        rounds += 1
-    assert worker.returncode == 0 and rounds > 1
+
+    beside_checker(f"whole {cache.device} {MIB} 9 {MANY} 4 1 {BLOCK} 65536 {STATE}", 4, discard)
     cache.remove()
     verificator(f"check {SSD} {STATE}")
 
@@ -480,6 +479,45 @@ def test_discard_forgives(cache):
     assert cache.status()["refused"] == 0
 
 
+def test_zeroes_keep_what_is_refused(cache):
+    """Zeros over a block that the device has refused fail: it stays readable, and is written once the device takes it."""
+    failing(cache)
+    fail(cache, True)
+    cache.put(0, noise(65536))
+    with pytest.raises(OSError):
+        cache.flush()
+    fails(f"blkdiscard -z -l 65536 {cache.device}")
+    assert cache.read(0, 65536) == noise(65536)
+    assert cache.status()["refused"] == 16
+    fail(cache, False)
+    until(cache, "ok")
+    cache.flush()
+    assert cache.read(0, 65536, SSD) == noise(65536)
+
+
+def test_suspended_forgets(cache):
+    """What a policy keeps after writing it down is not read any more when the device below may have changed."""
+    cache.create(block_size=BLOCK, cache_size="256K", policy="coactive")
+    cache.put(0, noise(65536))
+    cache.flush()
+    assert cache.status()["used"] == 16
+    run(f"dmsetup suspend tc; dd if=/dev/zero of={SSD} bs=64k count=1 oflag=direct status=none; dmsetup resume tc")
+    assert cache.status()["used"] == 0
+    assert cache.read(0, 65536) == bytes(65536)
+
+
+def test_well_again_while_suspended(cache):
+    """What fails is written down by suspending, when the device takes it again; that is said after the resume."""
+    failing(cache)
+    fail(cache, True)
+    cache.put(0, noise(65536))
+    until(cache, "error")
+    fail(cache, False)
+    run("dmsetup suspend tc; dmsetup resume tc")
+    until(cache, "ok")
+    assert cache.read(0, 65536, SSD) == noise(65536)
+
+
 @each([{"policy": "transit"}, {"policy": "lru"}, {"policy": "coactive"}])
 def test_flaky_device(cache, options):
     """dm-flakey up and down beneath overlapping writes, which may fail past the cache; what was acknowledged is there."""
@@ -497,17 +535,17 @@ def test_flaky_device(cache, options):
 
 
 def test_suspend_resume_reload_under_load(cache):
-    """Suspended and resumed, and tables with other policies loaded, while the checker works."""
+    """Suspended and resumed, and tables with other policies loaded, while the checker works. Without a cache, who reads
+    the emulated SSD finds what somebody is just writing: torn."""
+    caching = [policy for policy in POLICIES if policy != "none"]
     cache.sectors = 4 * 2048
     cache.create(cache_size="256K", block_size=BLOCK)
-    worker = subprocess.Popen(f"{VERIFICATOR} whole {cache.device} {4 * MIB} 8 {6 * WRITES} 4 1 {BLOCK} 131072 {STATE}", shell=True)
-    tables = 0
-    while worker.poll() is None:
+
+    def reload(number):
         run("dmsetup suspend tc; dmsetup resume tc")
-        cache.reload(cache_size="256K", block_size=BLOCK, policy=POLICIES[tables % len(POLICIES)])
-        tables += 1
-    assert worker.returncode == 0
-    assert tables > 2
+        cache.reload(cache_size="256K", block_size=BLOCK, policy=caching[number % len(caching)])
+
+    beside_checker(f"whole {cache.device} {4 * MIB} 8 {MANY} 4 1 {BLOCK} 131072 {STATE}", 2 * len(caching), reload)
     verificator(f"check {cache.device} {STATE}")
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from conftest import clean_up
 from logwrites import MARK, entries
-from mapped import VERIFICATOR, noise, slow_device, small_device, verificator
+from mapped import MANY, VERIFICATOR, beside_checker, noise, slow_device, small_device, verificator
 from stack import PMEM, SSD, SSD2, block_name, fails, run
 from writelog import DEVICE, NAME, Log
 
@@ -348,15 +348,12 @@ def test_suspend_resume_reload_under_load(log):
     """Suspended and resumed, and another table loaded, while verificator works."""
     log.sectors = 4 * 2048
     log.create()
-    writes = 8 * max(WRITES, 1000)      # enough to outlast some tables on the debug kernel, too
-    worker = subprocess.Popen(f"{VERIFICATOR} run {DEVICE} {4 * MIB} 8 {writes} 4 0 512 131072 {STATE}", shell=True)
-    tables = 0
-    while worker.poll() is None:
+
+    def reload(number):
         run(f"dmsetup suspend {NAME}; dmsetup resume {NAME}")
-        log.reload(depth=4 + tables % 8)
-        tables += 1
-    assert worker.returncode == 0
-    assert tables > 2
+        log.reload(depth=4 + number % 8)
+
+    beside_checker(f"run {DEVICE} {4 * MIB} 8 {MANY} 4 0 512 131072 {STATE}", 8, reload)
     verificator(f"check {DEVICE} {STATE}")
 
 

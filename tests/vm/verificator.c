@@ -11,7 +11,8 @@
  *
  * run: THREADS threads write WRITES times in all, each from LEAST to MOST bytes
  * (multiples of LEAST) with O_DIRECT, while READERS threads read and check. Then
- * everything is read and checked, and what was written is noted in STATE.
+ * everything is read and checked, and what was written is noted in STATE. After
+ * SIGTERM no further writes are begun.
  * whole: the same, and each block of LEAST bytes must be of one write: for devices
  * that write blocks of that size as a whole or not at all.
  * check: reads everything and checks it by STATE.
@@ -24,6 +25,7 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -44,6 +46,13 @@ static uint64_t nr_writes, bytes, least, most, seed;
 static atomic_ulong next_write = 1, clock_now = 1, reads_checked;
 static atomic_int stop, wrong;
 static int device, whole;
+static volatile sig_atomic_t enough;
+
+static void on_term(int number)
+{
+	(void)number;
+	enough = 1;
+}
 
 static uint64_t random_of(uint64_t *state)
 {
@@ -150,7 +159,7 @@ static void *writer(void *arg)
 		struct write *w = &writes[number];
 		uint64_t offset, length;
 
-		if (number > nr_writes)
+		if (number > nr_writes || enough)
 			break;
 		choose(&state, &offset, &length);
 		for (uint64_t at = 0; at < length; at += SECTOR)
@@ -250,12 +259,15 @@ static int run(char **arg)
 	most = strtoull(arg[7], NULL, 0);
 	/* Each writer takes one number too many. */
 	writes = calloc(nr_writes + 1 + nr_writers, sizeof(*writes));
+	signal(SIGTERM, on_term);
 	clear();
 	start(writers, nr_writers, writer, 0);
 	start(readers, nr_readers, reader, nr_writers);
 	for (int i = 0; i < nr_writers; i++)
 		pthread_join(writers[i], NULL);
 	atomic_store(&stop, 1);
+	if (nr_writes > atomic_load(&next_write) - 1)
+		nr_writes = atomic_load(&next_write) - 1;
 	for (int i = 0; i < nr_readers; i++)
 		pthread_join(readers[i], NULL);
 	check_all();
