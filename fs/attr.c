@@ -13,8 +13,8 @@
 #include <linux/posix_acl.h>
 #include <linux/posix_acl_xattr.h>
 
-#include "page_index.h"
-#include "writeback.h"
+#include "forebay.h"
+#include "range.h"
 
 #define FB_COPY_I_FLAGS	(S_SYNC | S_DIRSYNC | S_APPEND | S_IMMUTABLE)
 
@@ -266,21 +266,23 @@ int fb_fileattr_set(struct mnt_idmap *idmap, struct dentry *dentry, struct filea
 {
 	struct path lower = fb_lower_path(dentry);
 	struct inode *inode = d_inode(dentry);
+	/* Then nothing can be written back any more, and nobody may store to it. */
+	bool freezes = S_ISREG(inode->i_mode) && !IS_IMMUTABLE(inode) && fa->fsx_xflags & FS_XFLAG_IMMUTABLE;
 	const struct cred *old;
-	int err = 0;
+	int err;
 
-	/* An immutable file could not be written back later. */
-	if (S_ISREG(inode->i_mode) && fb_has_pages(FB_I(inode)))
-		err = fb_writeback_range(FB_I(inode), 0, ULONG_MAX);
+	err = freezes ? fb_hand_over(FB_I(inode), 0, LLONG_MAX, true) : 0;
 	if (err)
 		return err;
 	err = fb_begin_below(idmap, FB_SB(dentry->d_sb), &old);
-	if (err)
-		return err;
-	err = vfs_fileattr_set(mnt_idmap(lower.mnt), lower.dentry, fa);
-	fb_end_below(FB_SB(dentry->d_sb), old);
+	if (!err) {
+		err = vfs_fileattr_set(mnt_idmap(lower.mnt), lower.dentry, fa);
+		fb_end_below(FB_SB(dentry->d_sb), old);
+	}
 	if (!err)
 		fb_attr_changed(inode);
+	if (freezes)
+		fb_take_back(FB_I(inode));
 	return err;
 }
 

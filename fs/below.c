@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * What a change below needs: that the lower mount may be written to, and
- * credentials that fit the ids there.
+ * credentials that fit the ids there; or that it isn't the caller's at all.
  *
  * Without idmapping these are the caller's own, so that permissions, quotas and
  * reserved blocks hold for him. On an idmapped mount his ids mean nothing below:
@@ -9,6 +9,7 @@
  * the right owner, and without CAP_SYS_RESOURCE unless the caller has it.
  */
 #include <linux/cred.h>
+#include <linux/sched.h>
 
 #include "forebay.h"
 
@@ -76,4 +77,48 @@ void fb_end_below(struct fb_sb *fsb, const struct cred *old)
 	if (old)
 		revert_creds(old);
 	mnt_drop_write(fsb->lower.mnt);
+}
+
+struct fb_errand {
+	struct work_struct work;
+	struct fb_sb *fsb;
+	int (*run)(void *arg);
+	void *arg;
+	int ret;
+};
+
+static void fb_errand_work(struct work_struct *work)
+{
+	struct fb_errand *errand = container_of(work, struct fb_errand, work);
+	const struct cred *old = override_creds(errand->fsb->cred);
+
+	errand->ret = errand->run(errand->arg);
+	revert_creds(old);
+}
+
+/**
+ * fb_errand() - do something below that is not the caller's business
+ * @fsb: our super block
+ * @run: what; with the mounter's credentials, takes no locks of ours
+ * @arg: passed to @run
+ *
+ * In a kernel thread: the limit of a file's size and the signals of who happens to come by must not
+ * end it.
+ *
+ * Return: what @run returns.
+ */
+int fb_errand(struct fb_sb *fsb, int (*run)(void *arg), void *arg)
+{
+	struct fb_errand errand = { .fsb = fsb, .run = run, .arg = arg };
+
+	INIT_WORK_ONSTACK(&errand.work, fb_errand_work);
+	if (current->flags & PF_KTHREAD) {
+		fb_errand_work(&errand.work);
+		destroy_work_on_stack(&errand.work);
+		return errand.ret;
+	}
+	queue_work(fsb->errands, &errand.work);
+	flush_work(&errand.work);
+	destroy_work_on_stack(&errand.work);
+	return errand.ret;
 }

@@ -307,10 +307,11 @@ void fb_claims_refresh(struct fb_inode *fi)
  */
 void fb_claims_refresh_all(struct fb_sb *fsb)
 {
-	u64 walk = fb_walk_begin(fsb);
+	struct fb_walk walk;
 	struct fb_inode *fi;
 
-	while ((fi = fb_walk_next(fsb, walk))) {
+	fb_walk_begin(fsb, &walk);
+	while ((fi = fb_walk_next(fsb, &walk))) {
 		fb_claims_refresh(fi);
 		iput(&fi->vfs_inode);
 	}
@@ -426,7 +427,7 @@ void fb_claims_closed(struct fb_inode *fi, const struct file *file)
 
 /**
  * fb_claims_cut() - a file has become shorter
- * @fi: the inode; io_sem is held exclusively, the pages are gone
+ * @fi: the inode, of which the caller has a reference; io_sem is held exclusively, the pages are gone
  * @beyond: the first page that is not in the file any more
  */
 void fb_claims_cut(struct fb_inode *fi, pgoff_t beyond)
@@ -441,6 +442,8 @@ void fb_claims_cut(struct fb_inode *fi, pgoff_t beyond)
 		fb_claim_shrink(fi, claim, beyond, FB_LAST_PAGE);
 		claim = fb_claims_iter_first(&fi->claims, beyond, FB_LAST_PAGE);
 	}
+	if (fb_claims_keep(fi))
+		iput(&fi->vfs_inode);
 }
 
 /**

@@ -123,14 +123,17 @@ static struct file *fb_lower_file_now(struct file *file)
 	return lower;
 }
 
-/* The bytes from @pos on that a read or write of @count may take before the index says something else. */
+/*
+ * The bytes from @pos on that a read or write of @count may take before the index says something else;
+ * none, if a page came to be at @pos since somebody looked.
+ */
 static size_t fb_lower_span(struct fb_inode *fi, loff_t pos, size_t count)
 {
 	unsigned long index = pos >> PAGE_SHIFT;
 
 	if (!fb_page_next(fi, &index, (pos + count - 1) >> PAGE_SHIFT))
 		return count;
-	return min_t(loff_t, count, ((loff_t)index << PAGE_SHIFT) - pos);
+	return index > pos >> PAGE_SHIFT ? min_t(loff_t, count, ((loff_t)index << PAGE_SHIFT) - pos) : 0;
 }
 
 /* Direct I/O without any DAX page: one piece, which may be asynchronous. */
@@ -158,8 +161,17 @@ static struct kiocb fb_sync_kiocb(struct kiocb *iocb)
 	return sync;
 }
 
+static int fb_down_read(struct fb_inode *fi, struct kiocb *iocb)
+{
+	if (!(iocb->ki_flags & IOCB_NOWAIT))
+		down_read(&fi->io_sem);
+	else if (!down_read_trylock(&fi->io_sem))
+		return -EAGAIN;
+	return 0;
+}
+
 /* Passes one piece below, as far as that goes without a page fault. */
-static ssize_t fb_read_piece(struct kiocb *iocb, struct iov_iter *to, size_t len)
+static ssize_t __fb_read_piece(struct kiocb *iocb, struct iov_iter *to, size_t len)
 {
 	struct backing_file_ctx ctx = { .cred = current_cred(), .user_file = iocb->ki_filp };
 	struct file *lower = fb_lower_file_now(iocb->ki_filp);
@@ -180,6 +192,22 @@ static ssize_t fb_read_piece(struct kiocb *iocb, struct iov_iter *to, size_t len
 	}
 	iov_iter_reexpand(to, iov_iter_count(to) + rest);
 	pagefault_enable();
+	return ret;
+}
+
+/* Who holds io_sem exclusively waits for direct I/O that has begun: none begins meanwhile. */
+static ssize_t fb_read_piece(struct kiocb *iocb, struct iov_iter *to, size_t len)
+{
+	struct fb_inode *fi = FB_I(file_inode(iocb->ki_filp));
+	ssize_t ret;
+
+	if (!(iocb->ki_flags & IOCB_DIRECT))
+		return __fb_read_piece(iocb, to, len);
+	ret = fb_down_read(fi, iocb);
+	if (ret)
+		return ret;
+	ret = __fb_read_piece(iocb, to, len);
+	up_read(&fi->io_sem);
 	return ret;
 }
 
@@ -213,15 +241,6 @@ static ssize_t fb_read_lower(struct kiocb *iocb, struct iov_iter *to, size_t len
 	} while (done < len && iocb->ki_pos < i_size_read(file_inode(iocb->ki_filp)) &&
 		 !fatal_signal_pending(current));
 	return done ?: ret;
-}
-
-static int fb_down_read(struct fb_inode *fi, struct kiocb *iocb)
-{
-	if (!(iocb->ki_flags & IOCB_NOWAIT))
-		down_read(&fi->io_sem);
-	else if (!down_read_trylock(&fi->io_sem))
-		return -EAGAIN;
-	return 0;
 }
 
 /* Copies from the DAX page at the position, if it is one; returns 0 if not, or at the end of the file. */

@@ -122,6 +122,16 @@ enum {
 
 #define FB_NO_FILE		U32_MAX
 
+/* In fb_sb->inodes. */
+struct fb_sb_link {
+	struct list_head list;
+	struct fb_inode *fi;		/* NULL: the place of a walk */
+};
+
+struct fb_walk {
+	struct fb_sb_link at, end;	/* behind the last that was visited; and behind the last to visit */
+};
+
 struct fb_inode {
 	struct inode vfs_inode;
 	struct inode *lower;
@@ -144,8 +154,7 @@ struct fb_inode {
 	loff_t below_size;		/* the same without its record; raised with i_lock */
 	unsigned int cuts;		/* how often the file became shorter */
 	struct file *wb_file;		/* lower file, for writeback; while there is a record */
-	struct list_head sb_list;	/* fb_sb->inodes, while there is a record */
-	u64 walked;			/* the last walk over that list that was here */
+	struct fb_sb_link sb_link;	/* while there is a record */
 	struct rb_root_cached claims;	/* struct fb_claim, claim.c; io_sem, exclusively to change it */
 	struct list_head kept;		/* fb_sb->kept, while there are claims of nobody's */
 };
@@ -189,14 +198,14 @@ struct fb_sb {
 	} pins;
 
 	spinlock_t inodes_lock;		/* inodes, deleted, kept */
-	struct list_head inodes;	/* fb_inode->sb_list */
-	atomic64_t walks;		/* how often somebody began to visit them all */
+	struct list_head inodes;	/* fb_inode->sb_link, and places of walks */
 
 	struct list_head deleted;	/* struct fb_deleted, under inodes_lock */
 	struct list_head kept;		/* fb_inode->kept, under inodes_lock */
 	struct fb_recovered *recovered;	/* pages not attached to an inode yet */
 
 	struct workqueue_struct *wq;
+	struct workqueue_struct *errands;	/* fb_errand() */
 	struct delayed_work writeback_work;	/* writeback.c */
 	struct delayed_work settle_work;	/* settle.c: deleted and cut files */
 	struct work_struct recover_work;	/* recover.c */
@@ -257,6 +266,7 @@ void fb_set_lower(struct dentry *dentry, struct dentry *lower);
 /* below.c */
 int fb_begin_below(struct mnt_idmap *idmap, struct fb_sb *fsb, const struct cred **old);
 void fb_end_below(struct fb_sb *fsb, const struct cred *old);
+int fb_errand(struct fb_sb *fsb, int (*run)(void *arg), void *arg);
 
 /* attr.c, xattr.c, dir.c, export.c */
 extern const struct inode_operations fb_file_inode_operations;
@@ -292,8 +302,9 @@ int fb_record_get(struct fb_inode *fi);
 void fb_record_attach(struct fb_inode *fi, u32 file, u64 size, struct file *wb_file);
 void fb_record_forget(struct fb_inode *fi);
 struct file *fb_open_below(struct fb_inode *fi);
-u64 fb_walk_begin(struct fb_sb *fsb);
-struct fb_inode *fb_walk_next(struct fb_sb *fsb, u64 walk);
+void fb_walk_begin(struct fb_sb *fsb, struct fb_walk *walk);
+struct fb_inode *fb_walk_next(struct fb_sb *fsb, struct fb_walk *walk);
+void fb_walk_end(struct fb_sb *fsb, struct fb_walk *walk);
 int fb_encode_handle(struct inode *lower, struct ps_handle *handle);
 
 /* file.c, range.c, mmap.c, sync.c, ioctl.c */

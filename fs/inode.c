@@ -35,7 +35,8 @@ static void fb_inode_init_once(void *p)
 	mutex_init(&fi->wb_lock);
 	xa_init(&fi->index);
 	spin_lock_init(&fi->tracker_lock);
-	INIT_LIST_HEAD(&fi->sb_list);
+	INIT_LIST_HEAD(&fi->sb_link.list);
+	fi->sb_link.fi = fi;
 	fi->claims = RB_ROOT_CACHED;
 	INIT_LIST_HEAD(&fi->kept);
 }
@@ -60,7 +61,6 @@ struct inode *fb_alloc_inode(struct super_block *sb)
 	fi->durable_size = 0;
 	fi->below_size = 0;
 	fi->cuts = 0;
-	fi->walked = 0;
 	fi->wb_file = NULL;
 	return &fi->vfs_inode;
 }
@@ -261,7 +261,7 @@ void fb_record_attach(struct fb_inode *fi, u32 file, u64 size, struct file *wb_f
 	fi->record_size = size;
 	fi->wb_file = wb_file;
 	spin_lock(&fsb->inodes_lock);
-	list_add_tail(&fi->sb_list, &fsb->inodes);
+	list_add_tail(&fi->sb_link.list, &fsb->inodes);
 	spin_unlock(&fsb->inodes_lock);
 	if (inode->i_nlink && !test_and_set_bit(FB_PINNED, &fi->flags))
 		ihold(inode);
@@ -319,7 +319,7 @@ void fb_record_forget(struct fb_inode *fi)
 	fi->durable_size = min(fi->durable_size, fi->below_size);
 	clear_bit(FB_SIZE_EXACT, &fi->flags);
 	spin_lock(&fsb->inodes_lock);
-	list_del_init(&fi->sb_list);
+	list_del_init(&fi->sb_link.list);
 	spin_unlock(&fsb->inodes_lock);
 	/* Not the delayed fput(): the lower file system shall be free to unmount after us. */
 	__fput_sync(fi->wb_file);
@@ -378,12 +378,18 @@ void fb_name_removed(struct inode *inode)
 /**
  * fb_walk_begin() - begin to visit all files that have records
  * @fsb: the mount
+ * @walk: begins
  *
- * Return: what fb_walk_next() wants.
+ * Any number of walks go on at a time; each visits every file that had a record when it began.
  */
-u64 fb_walk_begin(struct fb_sb *fsb)
+void fb_walk_begin(struct fb_sb *fsb, struct fb_walk *walk)
 {
-	return atomic64_inc_return(&fsb->walks);
+	walk->at.fi = NULL;
+	walk->end.fi = NULL;
+	spin_lock(&fsb->inodes_lock);
+	list_add(&walk->at.list, &fsb->inodes);
+	list_add_tail(&walk->end.list, &fsb->inodes);
+	spin_unlock(&fsb->inodes_lock);
 }
 
 /**
@@ -391,24 +397,34 @@ u64 fb_walk_begin(struct fb_sb *fsb)
  * @fsb: the mount
  * @walk: from fb_walk_begin()
  *
- * Every file that had a record when the walk began is visited, by this walk or one that began
- * later, whatever others do with the list meanwhile.
- *
- * Return: a referenced inode, or NULL at the end.
+ * Return: a referenced inode, or NULL at the end, when the walk has ended.
  */
-struct fb_inode *fb_walk_next(struct fb_sb *fsb, u64 walk)
+struct fb_inode *fb_walk_next(struct fb_sb *fsb, struct fb_walk *walk)
 {
-	struct fb_inode *fi;
+	struct fb_sb_link *link = &walk->at;
 
 	spin_lock(&fsb->inodes_lock);
-	list_for_each_entry(fi, &fsb->inodes, sb_list) {
-		if (fi->walked >= walk || !igrab(&fi->vfs_inode))
-			continue;
-		fi->walked = walk;
-		list_move_tail(&fi->sb_list, &fsb->inodes);	/* the next is at the front again */
-		spin_unlock(&fsb->inodes_lock);
-		return fi;
+	while ((link = list_next_entry(link, list)) != &walk->end) {
+		if (link->fi && igrab(&link->fi->vfs_inode)) {
+			list_move(&walk->at.list, &link->list);
+			spin_unlock(&fsb->inodes_lock);
+			return link->fi;
+		}
 	}
 	spin_unlock(&fsb->inodes_lock);
+	fb_walk_end(fsb, walk);
 	return NULL;
+}
+
+/**
+ * fb_walk_end() - end a walk early; no harm if it has ended
+ * @fsb: the mount
+ * @walk: from fb_walk_begin()
+ */
+void fb_walk_end(struct fb_sb *fsb, struct fb_walk *walk)
+{
+	spin_lock(&fsb->inodes_lock);
+	list_del_init(&walk->at.list);
+	list_del_init(&walk->end.list);
+	spin_unlock(&fsb->inodes_lock);
 }

@@ -260,8 +260,6 @@ static vm_fault_t fb_store_dax(struct fb_inode *fi, struct vm_fault *vmf, bool m
 	vm_fault_t ret = 0;
 	int err;
 
-	if (IS_IMMUTABLE(&fi->vfs_inode))
-		return VM_FAULT_SIGBUS;
 	/* A flushed store must be found again: the file, and its size, are durable before it can be made. */
 	if ((vmf->vma->vm_flags & VM_SYNC) &&
 	    (test_bit(FB_OWES_SYNC, &fi->flags) ||
@@ -276,7 +274,9 @@ static vm_fault_t fb_store_dax(struct fb_inode *fi, struct vm_fault *vmf, bool m
 		return VM_FAULT_SIGBUS;
 	}
 	page = fb_page_find(fi, vmf->pgoff);
-	if (page && vmf->pgoff < DIV_ROUND_UP_ULL(i_size_read(&fi->vfs_inode), PAGE_SIZE)) {
+	if (IS_IMMUTABLE(&fi->vfs_inode)) {
+		ret = VM_FAULT_SIGBUS;
+	} else if (page && vmf->pgoff < DIV_ROUND_UP_ULL(i_size_read(&fi->vfs_inode), PAGE_SIZE)) {
 		sb_start_pagefault(lower_sb);
 		file_update_time(vmf->vma->vm_file);
 		sb_end_pagefault(lower_sb);

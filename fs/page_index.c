@@ -260,19 +260,25 @@ void __fb_page_touch(struct fb_inode *fi, struct fb_page *page, bool mapped)
  * @page: a page that no mapping has
  *
  * They are durable after ps_fence(). What hardware stores meanwhile is not known: the page stays dirty then.
+ *
+ * Return: false if hardware uses the page.
  */
-void fb_page_flush(struct fb_inode *fi, struct fb_page *page)
+bool fb_page_flush(struct fb_inode *fi, struct fb_page *page)
 {
 	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
 
+	/* Before the flush: who lets go after it may have stored after it. */
+	bool pinned = fb_page_pinned(fsb, page);
+
 	if (!(page->status & FB_STATUS_DIRTY))
-		return;
+		return !pinned;
 	ps_page_flush(&fsb->ps, fb_page_number(fsb, page), 0, PAGE_SIZE);
-	if (fb_page_pinned(fsb, page))
-		return;
+	if (pinned)
+		return false;
 	xa_lock(&fi->index);
 	fb_page_set(fi, page, page->status & ~FB_STATUS_DIRTY);
 	xa_unlock(&fi->index);
+	return true;
 }
 
 /**
@@ -286,8 +292,7 @@ void fb_page_flush(struct fb_inode *fi, struct fb_page *page)
  */
 void fb_page_begin_writeback(struct fb_inode *fi, struct fb_page *page)
 {
-	fb_page_flush(fi, page);
-	if (fb_page_pinned(FB_SB(fi->vfs_inode.i_sb), page))
+	if (!fb_page_flush(fi, page))
 		return;
 	xa_lock(&fi->index);
 	fb_page_set(fi, page, page->status | FB_STATUS_WRITEBACK);

@@ -39,7 +39,7 @@ void fb_page_set_resident(struct fb_inode *fi, struct fb_page *page, bool reside
 void __fb_page_touch(struct fb_inode *fi, struct fb_page *page, bool mapped);
 void fb_page_begin_writeback(struct fb_inode *fi, struct fb_page *page);
 bool fb_page_end_writeback(struct fb_inode *fi, struct fb_page *page, bool ok);
-void fb_page_flush(struct fb_inode *fi, struct fb_page *page);
+bool fb_page_flush(struct fb_inode *fi, struct fb_page *page);
 void fb_page_detach(struct fb_inode *fi, struct fb_page *page);
 void fb_pages_forget(struct fb_inode *fi, struct fb_page **pages, unsigned int nr);
 

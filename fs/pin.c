@@ -67,7 +67,7 @@ static int fb_bring_in_range(struct fb_inode *fi, struct file *lower, pgoff_t fi
 		if (!fb_page_find(fi, first))
 			err = fb_bring_in(fi, lower, first);
 	}
-	return err;
+	return err == -ENXIO ? 0 : err;		/* it has become shorter: what is left is in PMem */
 }
 
 static int fb_pin(struct file *file, const struct fb_claimant *who, pgoff_t first, pgoff_t last)

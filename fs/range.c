@@ -181,11 +181,16 @@ int fb_setattr_size(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr
 	return err;
 }
 
-/*
- * Lets the lower file system change the file: wb_lock and io_sem are held afterwards, if that
- * succeeded. With @evict the lower file is primary from @start to @end (a byte, inclusive).
+/**
+ * fb_hand_over() - let the lower file system change the file
+ * @fi: the inode; wb_lock and io_sem (exclusively) are held afterwards, if that succeeded
+ * @start: first byte
+ * @end: last byte
+ * @evict: the lower file is to be primary from @start to @end
+ *
+ * Return: 0, or why pages could not be written back; -EBUSY: hardware uses some.
  */
-static int fb_hand_over(struct fb_inode *fi, loff_t start, loff_t end, bool evict)
+int fb_hand_over(struct fb_inode *fi, loff_t start, loff_t end, bool evict)
 {
 	int err = 0;
 
@@ -201,8 +206,11 @@ static int fb_hand_over(struct fb_inode *fi, loff_t start, loff_t end, bool evic
 	return err;
 }
 
-/* The lower file system has changed the file by itself. */
-static void fb_take_back(struct fb_inode *fi)
+/**
+ * fb_take_back() - the lower file system has changed the file by itself
+ * @fi: the inode, from fb_hand_over()
+ */
+void fb_take_back(struct fb_inode *fi)
 {
 	struct inode *inode = &fi->vfs_inode;
 	loff_t lower = i_size_read(fi->lower);
@@ -223,17 +231,21 @@ static int fb_settle_size(struct fb_inode *fi)
 
 	if (!fi->record_size && !test_bit(FB_SIZE_EXACT, &fi->flags))
 		return 0;
+	/* Only the record knows how long it is: then what is asked for lies beyond the end, and is wrong. */
+	if (i_size_read(fi->lower) < i_size_read(&fi->vfs_inode))
+		return -EINVAL;
 	err = vfs_fsync(fi->wb_file, 1);
 	if (!err) {
 		clear_bit(FB_SIZE_EXACT, &fi->flags);
 		fb_note_size(fi, 0);
+		fi->durable_size = min(fi->durable_size, i_size_read(fi->lower));
 	}
 	return err;
 }
 
 /*
- * Contents are at other places in the lower file now. That is durable before any page of them is in PMem again:
- * found at its new place, after a crash, among others that are at their old ones, it would be wrong.
+ * Contents are at other places in the lower file now. That is durable before any page of them is in
+ * PMem again: found at its new place, after a crash, among others at their old ones, it would be wrong.
  */
 static int fb_moved(struct fb_inode *fi, struct file *lower)
 {
@@ -241,7 +253,8 @@ static int fb_moved(struct fb_inode *fi, struct file *lower)
 
 	fi->cuts++;
 	i_size_write(&fi->vfs_inode, i_size_read(fi->lower));
-	fi->durable_size = fi->below_size = err ? 0 : i_size_read(fi->lower);
+	fi->below_size = err ? 0 : i_size_read(fi->lower);
+	fi->durable_size = fi->below_size;
 	return err;
 }
 

@@ -181,9 +181,11 @@ void fb_abandon(struct fb_inode *fi)
 	struct fb_page *page;
 	unsigned long index;
 
+	mutex_lock(&fi->wb_lock);	/* somebody may be using wb_file */
 	down_write(&fi->io_sem);
 	xa_for_each(&fi->index, index, page)
 		fb_page_detach(fi, page);
 	fb_record_forget(fi);
 	up_write(&fi->io_sem);
+	mutex_unlock(&fi->wb_lock);
 }

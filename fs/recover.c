@@ -57,22 +57,36 @@ static void fb_found_add(struct fb_recovered *rec, struct fb_found *found)
 }
 
 /* Takes the pages of one file out of the table; the caller puts them back or uses them up. */
+/* With the lock held. */
+static struct fb_found *fb_found_look_up(struct fb_recovered *rec, const struct ps_handle *handle)
+{
+	struct fb_found *found;
+
+	hash_for_each_possible(rec->by_handle, found, node, fb_handle_hash(handle)) {
+		if (found->info.handle.type == handle->type && found->info.handle.len == handle->len &&
+		    !memcmp(found->info.handle.bytes, handle->bytes, handle->len))
+			return found;
+	}
+	return NULL;
+}
+
+/* With the lock held. */
+static void fb_found_remove(struct fb_recovered *rec, struct fb_found *found)
+{
+	hash_del(&found->node);
+	atomic_dec(&rec->nr);
+}
+
 static struct fb_found *fb_found_take(struct fb_recovered *rec, const struct ps_handle *handle)
 {
 	struct fb_found *found;
 
 	spin_lock(&rec->lock);
-	hash_for_each_possible(rec->by_handle, found, node, fb_handle_hash(handle)) {
-		if (found->info.handle.type == handle->type && found->info.handle.len == handle->len &&
-		    !memcmp(found->info.handle.bytes, handle->bytes, handle->len)) {
-			hash_del(&found->node);
-			atomic_dec(&rec->nr);
-			spin_unlock(&rec->lock);
-			return found;
-		}
-	}
+	found = fb_found_look_up(rec, handle);
+	if (found)
+		fb_found_remove(rec, found);
 	spin_unlock(&rec->lock);
-	return NULL;
+	return found;
 }
 
 static void fb_set_unplaced(struct fb_sb *fsb, struct fb_found *found, bool unplaced)
@@ -197,16 +211,29 @@ bool fb_recover_found_any(struct fb_sb *fsb)
 	return atomic_read(&fsb->recovered->nr) != 0;
 }
 
+struct fb_resize {
+	struct file *file;
+	loff_t size;
+};
+
+static int fb_recover_resize(void *arg)
+{
+	struct fb_resize *resize = arg;
+
+	return fb_set_lower_size(resize->file, resize->size);
+}
+
 /* Brings the lower file to the size that the record promises. */
 static int fb_recover_size(struct fb_inode *fi, struct fb_found *found, struct file *wb_file)
 {
 	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
 	loff_t size = found->info.size & ~PS_SIZE_EXACT, lower = i_size_read(fi->lower);
+	struct fb_resize resize = { .file = wb_file, .size = size };
 	bool exact = found->info.size & PS_SIZE_EXACT;
 	int err = 0;
 
 	if (exact ? size != lower : size > lower)
-		err = fb_set_lower_size(wb_file, size);
+		err = fb_errand(fsb, fb_recover_resize, &resize);
 	if (!err && exact) {
 		err = vfs_fsync(wb_file, 1);
 		if (!err) {
@@ -302,40 +329,57 @@ static int fb_any_dentry(void *context, struct dentry *dentry)
 	return 1;
 }
 
-/* Instantiates the file's inode, which takes its pages. Returns 0 if that is settled. */
+/* Instantiates the file's inode, which takes its pages. -ESTALE: the file is gone; another error may pass. */
+static int fb_recover_inode(struct fb_sb *fsb, const struct ps_handle *handle)
+{
+	struct inode *inode;
+	struct dentry *lower;
+
+	/* Not exportfs_decode_fh(), to which every error is -ESTALE. */
+	lower = exportfs_decode_fh_raw(fsb->lower.mnt, (struct fid *)handle->bytes,
+				       handle->len / sizeof(u32), handle->type, 0, fb_any_dentry, NULL);
+	if (!lower || lower == ERR_PTR(-ENOENT))
+		return -ESTALE;
+	if (IS_ERR(lower))
+		return PTR_ERR(lower);
+	inode = fb_iget(fsb->sb, d_inode(lower));
+	dput(lower);
+	if (IS_ERR(inode))
+		return PTR_ERR(inode);
+	iput(inode);
+	return 0;
+}
+
+/*
+ * Returns 0 if that is settled. What isn't stays where it is all the time: a file that is opened
+ * meanwhile must find it.
+ */
 static int fb_recover_one(struct fb_sb *fsb, const struct ps_handle *handle)
 {
-	struct dentry *lower;
+	int err = fb_recover_inode(fsb, handle);
+	struct fb_recovered *rec = fsb->recovered;
+	unsigned long pages = 0;
 	struct fb_found *found;
-	struct inode *inode;
-	int err = 0;
+	bool gone;
 
-	lower = exportfs_decode_fh(fsb->lower.mnt, (struct fid *)handle->bytes,
-				   handle->len / sizeof(u32), handle->type, fb_any_dentry, NULL);
-	if (!IS_ERR(lower)) {
-		inode = fb_iget(fsb->sb, d_inode(lower));
-		dput(lower);
-		if (!IS_ERR(inode)) {
-			iput(inode);
-			return 0;
-		}
-		err = PTR_ERR(inode);
-	} else {
-		err = PTR_ERR(lower);
+	spin_lock(&rec->lock);
+	found = fb_found_look_up(rec, handle);
+	gone = found && err == -ESTALE && found->info.state == PS_FILE_UNLINKED;
+	if (gone) {
+		fb_found_remove(rec, found);
+	} else if (found) {
+		pages = found->unplaced ? 0 : found->nr_pages;
+		fb_set_unplaced(fsb, found, true);
 	}
-	found = fb_found_take(fsb->recovered, handle);
-	if (!found)
-		return 0;	/* somebody opened it meanwhile */
-	if (err == -ESTALE && found->info.state == PS_FILE_UNLINKED) {
+	spin_unlock(&rec->lock);
+	if (gone)
 		fb_found_drop(fsb, found);
+	if (gone || !found)	/* or somebody has opened it meanwhile */
 		return 0;
-	}
-	if (!found->unplaced)
+	if (pages)
 		pr_warn("%s: %lu pages of a file that can't be opened below (error %d) stay in PMem\n",
-			fsb->cache_name, found->nr_pages, err);
-	fb_set_unplaced(fsb, found, true);
-	fb_found_add(fsb->recovered, found);
-	return err;
+			fsb->cache_name, pages, err);
+	return err ?: -EUCLEAN;
 }
 
 /* The handle of some file that is still waiting, after skipping @skip of them. */
@@ -410,8 +454,7 @@ unsigned long fb_recover_discard(struct fb_sb *fsb)
 	hash_for_each_safe(rec->by_handle, bucket, next, found, node) {
 		if (!found->unplaced)
 			continue;
-		hash_del(&found->node);
-		atomic_dec(&rec->nr);
+		fb_found_remove(rec, found);
 		hlist_add_head(&found->node, &gone);
 	}
 	spin_unlock(&rec->lock);

@@ -83,20 +83,17 @@ static int fb_settle_all_deleted(struct fb_sb *fsb)
 	return 0;
 }
 
-/* The next file with a cut that is not durable below, referenced. */
-static struct fb_inode *fb_next_cut(struct fb_sb *fsb)
+static int fb_settle_cut(struct fb_inode *fi)
 {
-	struct fb_inode *fi;
+	int err = 0;
 
-	spin_lock(&fsb->inodes_lock);
-	list_for_each_entry(fi, &fsb->inodes, sb_list) {
-		if (test_bit(FB_SIZE_EXACT, &fi->flags) && igrab(&fi->vfs_inode)) {
-			spin_unlock(&fsb->inodes_lock);
-			return fi;
-		}
-	}
-	spin_unlock(&fsb->inodes_lock);
-	return NULL;
+	mutex_lock(&fi->sync_lock);
+	mutex_lock(&fi->wb_lock);	/* keeps wb_file */
+	if (test_bit(FB_SIZE_EXACT, &fi->flags))
+		err = fb_sync_below(fi, fi->wb_file, true);
+	mutex_unlock(&fi->wb_lock);
+	mutex_unlock(&fi->sync_lock);
+	return err;
 }
 
 /**
@@ -107,20 +104,17 @@ static struct fb_inode *fb_next_cut(struct fb_sb *fsb)
  */
 int fb_settle_all(struct fb_sb *fsb)
 {
-	struct fb_inode *fi;
 	int err = fb_settle_all_deleted(fsb);
+	struct fb_walk walk;
+	struct fb_inode *fi;
 
-	while (!err && (fi = fb_next_cut(fsb))) {
-		mutex_lock(&fi->sync_lock);
-		mutex_lock(&fi->wb_lock);	/* keeps wb_file */
+	fb_walk_begin(fsb, &walk);
+	while (!err && (fi = fb_walk_next(fsb, &walk))) {
 		if (test_bit(FB_SIZE_EXACT, &fi->flags))
-			err = fb_sync_below(fi, fi->wb_file, true);
-		mutex_unlock(&fi->wb_lock);
-		if (!err)
-			err = fb_sync_size(fi);		/* what was appended since the cut, in PMem */
-		mutex_unlock(&fi->sync_lock);
+			err = fb_settle_cut(fi);
 		iput(&fi->vfs_inode);
 	}
+	fb_walk_end(fsb, &walk);
 	return err;
 }
 

@@ -52,9 +52,10 @@ static int fb_sync_fs(struct super_block *sb, int wait)
 
 	if (!wait)
 		return 0;
-	fb_sync_all(fsb);
 	/* Cuts first: what was appended after one must not be cut off again at recovery. */
-	err = fb_settle_all(fsb) ?: fb_sync_lower_fs(fsb);
+	err = fb_settle_all(fsb);
+	fb_sync_all(fsb);
+	err = err ?: fb_sync_lower_fs(fsb);
 	/* What the lower file system failed to write on its own account, syncfs() tells our users. */
 	lower_err = errseq_check_and_advance(&fsb->lower.mnt->mnt_sb->s_wb_err, &fsb->lower_wb_err);
 	if (lower_err)
@@ -267,8 +268,13 @@ static struct fb_sb *fb_alloc_sb(void)
 	INIT_WORK(&fsb->recover_work, fb_recover_work);
 	fsb->cred = get_current_cred();
 	fsb->wq = alloc_workqueue("forebay", WQ_UNBOUND | WQ_MEM_RECLAIM | WQ_FREEZABLE, 0);
-	if (fsb->wq && !percpu_counter_init_many(fsb->counters, 0, GFP_KERNEL, FB_NR_COUNTERS))
+	/* Apart: works on the other wait for these. */
+	fsb->errands = alloc_workqueue("forebay-errands", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
+	if (fsb->wq && fsb->errands &&
+	    !percpu_counter_init_many(fsb->counters, 0, GFP_KERNEL, FB_NR_COUNTERS))
 		return fsb;
+	if (fsb->errands)
+		destroy_workqueue(fsb->errands);
 	if (fsb->wq)
 		destroy_workqueue(fsb->wq);
 	put_cred(fsb->cred);
@@ -279,6 +285,7 @@ static struct fb_sb *fb_alloc_sb(void)
 static void fb_free_sb(struct fb_sb *fsb)
 {
 	destroy_workqueue(fsb->wq);
+	destroy_workqueue(fsb->errands);
 	fb_recover_free(fsb);
 	fb_cache_close(fsb);
 	mutex_lock(&fb_mounts_lock);
@@ -319,10 +326,11 @@ int fb_get_tree(struct fs_context *fc)
 /* Every file gives its pages and its record up; what is out-of-sync still stays. */
 static void fb_release_inodes(struct fb_sb *fsb)
 {
-	u64 walk = fb_walk_begin(fsb);
+	struct fb_walk walk;
 	struct fb_inode *fi;
 
-	while ((fi = fb_walk_next(fsb, walk))) {
+	fb_walk_begin(fsb, &walk);
+	while ((fi = fb_walk_next(fsb, &walk))) {
 		fb_drop_inode(fi);
 		if (fi->file != FB_NO_FILE)
 			fb_abandon(fi);
@@ -338,6 +346,7 @@ static void fb_kill_sb(struct super_block *sb)
 	if (sb->s_root) {
 		cancel_work_sync(&fsb->recover_work);
 		cancel_delayed_work_sync(&fsb->writeback_work);
+		cancel_delayed_work_sync(&fsb->settle_work);	/* it may hold an inode */
 		fb_claims_end_all(fsb);
 		err = fb_writeback_all(fsb, false);
 		err = fb_settle_all(fsb) ?: err;

@@ -121,13 +121,8 @@ int fb_sync_below(struct fb_inode *fi, struct file *lower, bool datasync)
 	return 0;
 }
 
-/**
- * fb_sync_size() - make the file's size durable, in PMem
- * @fi: the inode; sync_lock is held, and data up to its size is durable. Sleeps
- *
- * Return: 0, or why it can have no record.
- */
-int fb_sync_size(struct fb_inode *fi)
+/* Makes the file's size durable, in PMem. Data up to it is durable already. */
+static int fb_sync_size(struct fb_inode *fi)
 {
 	loff_t size;
 	int err;
@@ -247,10 +242,11 @@ int fb_sync_lower_fs(struct fb_sb *fsb)
  */
 void fb_sync_all(struct fb_sb *fsb)
 {
-	u64 walk = fb_walk_begin(fsb);
+	struct fb_walk walk;
 	struct fb_inode *fi;
 
-	while ((fi = fb_walk_next(fsb, walk))) {
+	fb_walk_begin(fsb, &walk);
+	while ((fi = fb_walk_next(fsb, &walk))) {
 		mutex_lock(&fi->sync_lock);
 		fb_sync_pages(fi, 0, ULONG_MAX);
 		fb_sync_size(fi);

@@ -6,7 +6,6 @@
 #include "page_index.h"
 
 /* sync.c */
-int fb_sync_size(struct fb_inode *fi);
 int fb_sync_inode(struct fb_inode *fi, struct file *lower, loff_t start, loff_t end, bool datasync);
 int fb_sync_below(struct fb_inode *fi, struct file *lower, bool datasync);
 void fb_sync_pages(struct fb_inode *fi, pgoff_t first, pgoff_t last);

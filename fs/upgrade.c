@@ -28,13 +28,19 @@
 /* Pages looked at under one hold of io_sem. */
 #define FB_UPGRADE_LOOK		64
 
+/* The file may become shorter as long as io_sem isn't held. */
+static pgoff_t fb_pages_in_file(const struct fb_inode *fi)
+{
+	return DIV_ROUND_UP_ULL(i_size_read(&fi->vfs_inode), PAGE_SIZE);
+}
+
 /**
  * fb_bring_page() - move one page into PMem
  * @fi: the inode; takes io_sem
  * @index: the page; the lower page cache has had it just now
  *
- * Return: 0; -ENOSPC, -ENOENT, -EBUSY as fb_move_in(); -EINTR if the task is killed; or why there is no
- * file record.
+ * Return: 0; -ENOSPC, -ENOENT, -EBUSY as fb_move_in(); -EINTR if the task is killed; -ENXIO if the file has
+ * become shorter; or why there is no file record.
  */
 int fb_bring_page(struct fb_inode *fi, pgoff_t index)
 {
@@ -44,7 +50,9 @@ int fb_bring_page(struct fb_inode *fi, pgoff_t index)
 	if (down_write_killable(&fi->io_sem))
 		return -EINTR;
 	inode_dio_wait(fi->lower);
-	if (!fb_page_find(fi, index)) {
+	if (index >= fb_pages_in_file(fi)) {
+		err = -ENXIO;
+	} else if (!fb_page_find(fi, index)) {
 		err = fb_record_get(fi) ?: fb_move_in(fi, index, &in);
 		if (!err)
 			fb_pages_publish(fi, &in, 1);
@@ -59,6 +67,14 @@ static int fb_upgrade_batch(struct fb_inode *fi, pgoff_t *index, pgoff_t last, b
 	struct fb_incoming in[FB_MOVE_BATCH];
 	unsigned int nr = 0, looked = 0;
 	int err = 0;
+
+	if (last >= fb_pages_in_file(fi)) {
+		if (*index >= fb_pages_in_file(fi)) {
+			*index = last + 1;
+			return 0;
+		}
+		last = fb_pages_in_file(fi) - 1;
+	}
 
 	for (; *index <= last && nr < FB_MOVE_BATCH && looked < FB_UPGRADE_LOOK; ++*index, looked++) {
 		if (!xa_find(&fi->lower->i_mapping->i_pages, index, last, XA_PRESENT)) {

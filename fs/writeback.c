@@ -40,6 +40,7 @@
 #endif
 
 struct fb_batch {
+	struct fb_inode *fi;
 	unsigned int nr;
 	struct fb_page *pages[FB_WRITEBACK_BATCH];
 	struct bio_vec bvec[FB_WRITEBACK_BATCH];
@@ -52,6 +53,7 @@ static bool fb_batch_begin(struct fb_inode *fi, struct fb_batch *batch, pgoff_t 
 	unsigned long index = first;
 	struct fb_page *page;
 
+	batch->fi = fi;
 	batch->nr = 0;
 	while (batch->nr < FB_WRITEBACK_BATCH) {
 		page = xa_find(&fi->index, &index, last, mark);
@@ -83,6 +85,8 @@ static int fb_write_run(struct fb_inode *fi, struct fb_batch *batch, unsigned in
 	struct iov_iter iter;
 	ssize_t ret;
 
+	if (pos >= i_size_read(&fi->vfs_inode))
+		return 0;
 	for (unsigned int i = from; i < to; i++)
 		bvec_set_page(&batch->bvec[i], pfn_to_page(fb_page_pfn(fsb, batch->pages[i])), PAGE_SIZE, 0);
 	iov_iter_bvec(&iter, ITER_SOURCE, &batch->bvec[from], to - from, len);
@@ -119,10 +123,11 @@ static void fb_kept_capabilities(struct inode *lower)
 	inode_unlock(lower);
 }
 
-/* Step 2. */
-static int fb_batch_copy(struct fb_inode *fi, struct fb_batch *batch)
+/* Step 2, as an errand. */
+static int fb_batch_copy(void *arg)
 {
-	const struct cred *old = override_creds(FB_SB(fi->vfs_inode.i_sb)->cred);
+	struct fb_batch *batch = arg;
+	struct fb_inode *fi = batch->fi;
 	bool unknown = fb_keep_capabilities(fi->lower);
 	unsigned int from = 0, to;
 	int err = 0;
@@ -137,14 +142,13 @@ static int fb_batch_copy(struct fb_inode *fi, struct fb_batch *batch)
 	}
 	if (unknown)
 		fb_kept_capabilities(fi->lower);
-	revert_creds(old);
 	return err;
 }
 
 /* Steps 2 and 3. */
 static int fb_batch_write(struct fb_inode *fi, struct fb_batch *batch)
 {
-	int err = fb_batch_copy(fi, batch);
+	int err = fb_errand(FB_SB(fi->vfs_inode.i_sb), fb_batch_copy, batch);
 	loff_t size = i_size_read(fi->lower);
 
 	if (err || FB_BREAK_ORDER)
@@ -273,16 +277,18 @@ static bool fb_writeback_wanted(struct fb_sb *fsb, unsigned int of_four)
 /* Visits every file once, or until enough is clean. Returns the first error, which ends it. */
 static int fb_writeback_round(struct fb_sb *fsb)
 {
-	u64 walk = fb_walk_begin(fsb);
+	struct fb_walk walk;
 	struct fb_inode *fi;
 	int err = 0;
 
-	while (!err && fb_writeback_wanted(fsb, 2) && (fi = fb_walk_next(fsb, walk))) {
+	fb_walk_begin(fsb, &walk);
+	while (!err && fb_writeback_wanted(fsb, 2) && (fi = fb_walk_next(fsb, &walk))) {
 		err = fb_writeback_for_reclaim(fi);
 		iput(&fi->vfs_inode);
 		if (fb_cache_low(fsb))
 			fb_reclaim(fsb, fsb->ps.nr_pages / 4);
 	}
+	fb_walk_end(fsb, &walk);
 	return err;
 }
 
@@ -334,11 +340,12 @@ void fb_writeback_kick(struct fb_sb *fsb)
  */
 int fb_writeback_all(struct fb_sb *fsb, bool killable)
 {
-	u64 walk = fb_walk_begin(fsb);
 	int err = fb_recover_rest(fsb), err2;
+	struct fb_walk walk;
 	struct fb_inode *fi;
 
-	while ((fi = fb_walk_next(fsb, walk))) {
+	fb_walk_begin(fsb, &walk);
+	while ((fi = fb_walk_next(fsb, &walk))) {
 		if (killable && fatal_signal_pending(current))
 			err2 = -EINTR;
 		else

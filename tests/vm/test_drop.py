@@ -5,6 +5,7 @@ import ctypes
 import json
 import os
 import subprocess
+import sys
 import threading
 import time
 
@@ -38,6 +39,20 @@ def test_drop_writes_back_first(folder, below):
     assert drop(fd) == (24, 0, 0)
     assert drop(fd) == (0, 0, 0)
     assert os.pread(fd, 7, 0) == b"changed"
+    os.close(fd)
+
+
+def test_of_somebody_with_limits(folder, below):
+    """What is written back is not the caller's: neither his limit of a file's size ends it, nor a signal."""
+    fd = made(folder)
+    code = f"""import os, resource
+resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+os.posix_fadvise(os.open({str(folder / "f")!r}, os.O_RDONLY), 0, 0, os.POSIX_FADV_DONTNEED)"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+    assert pages(fd) == 0
+    os.fsync(fd)
+    drop_caches()
+    assert (below / "f").read_bytes()[:7] == b"changed"
     os.close(fd)
 
 

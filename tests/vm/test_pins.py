@@ -180,6 +180,17 @@ def test_kept(small):
     assert small.value("pages_pinned") == 0
 
 
+def test_kept_and_cut(small):
+    """A file that is cut to nothing has nothing to keep: it can be unmounted, and goes when it is deleted."""
+    fd = make("f", 16)
+    on_range(fd, IOC_PIN, 0, 0, KEEP)
+    os.ftruncate(fd, 0)
+    os.close(fd)
+    assert small.value("pages_pinned") == 0
+    small.umount()
+    small.mount()
+
+
 def test_mount_limit(small):
     """Over it: ENOMEM, nothing pinned, nothing charged, even for root; what was pinned stays."""
     fd = make("f", 600)
