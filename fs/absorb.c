@@ -162,7 +162,7 @@ int fb_absorb(struct fb_inode *fi)
 	}
 	down_write(&fi->io_sem);
 	inode_dio_wait(fi->lower);
-	err = fb_record_get(fi);
+	err = IS_IMMUTABLE(&fi->vfs_inode) ? -EPERM : fb_record_get(fi);
 	if (!err)
 		err = fb_absorb_ranges(fi, &owed);
 	up_write(&fi->io_sem);

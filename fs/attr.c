@@ -268,6 +268,7 @@ int fb_fileattr_set(struct mnt_idmap *idmap, struct dentry *dentry, struct filea
 	struct inode *inode = d_inode(dentry);
 	/* Then nothing can be written back any more, and nobody may store to it. */
 	bool freezes = S_ISREG(inode->i_mode) && !IS_IMMUTABLE(inode) && fa->fsx_xflags & FS_XFLAG_IMMUTABLE;
+	bool thaws = S_ISREG(inode->i_mode) && IS_IMMUTABLE(inode);
 	const struct cred *old;
 	int err;
 
@@ -281,6 +282,9 @@ int fb_fileattr_set(struct mnt_idmap *idmap, struct dentry *dentry, struct filea
 	}
 	if (!err)
 		fb_attr_changed(inode);
+	/* What a MAP_SYNC mapping has of an immutable file is no DAX page: it has to look again. */
+	if (!err && thaws)
+		unmap_mapping_pages(FB_I(inode)->lower->i_mapping, 0, 0, false);
 	if (freezes)
 		fb_take_back(FB_I(inode));
 	return err;

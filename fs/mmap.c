@@ -216,8 +216,8 @@ static vm_fault_t fb_fault_sync(struct fb_inode *fi, struct vm_fault *vmf, struc
 	vmf->page = NULL;
 	if (!err)
 		return 0;
-	/* Without MAP_SYNC nobody relies on it. */
-	if (!(vmf->vma->vm_flags & VM_SYNC))
+	/* Without MAP_SYNC nobody relies on it; nor where nobody can store. */
+	if (!(vmf->vma->vm_flags & VM_SYNC) || err == -EPERM)
 		return fb_fault_lower_now(fi, vmf);
 	if (err == -ENOSPC || err == -EBUSY || err == -ENOENT)
 		return fb_fault_wait(fi, err, patience);

@@ -67,7 +67,7 @@ static int fb_bring_in_range(struct fb_inode *fi, struct file *lower, pgoff_t fi
 		if (!fb_page_find(fi, first))
 			err = fb_bring_in(fi, lower, first);
 	}
-	return err == -ENXIO ? 0 : err;		/* it has become shorter: what is left is in PMem */
+	return err;
 }
 
 static int fb_pin(struct file *file, const struct fb_claimant *who, pgoff_t first, pgoff_t last)
@@ -80,6 +80,10 @@ static int fb_pin(struct file *file, const struct fb_claimant *who, pgoff_t firs
 	if (err)
 		return err;
 	err = fb_bring_in_range(fi, fb_lower_file(file), first, last);
+	if (err == -ENXIO) {	/* it has become shorter: what is left is in PMem */
+		fb_unclaim(fi, who, DIV_ROUND_UP_ULL(i_size_read(&fi->vfs_inode), PAGE_SIZE), last);
+		return 0;
+	}
 	if (err)
 		fb_claim_undo(fi, mark);
 	return err;

@@ -104,17 +104,16 @@ static int fb_settle_cut(struct fb_inode *fi)
  */
 int fb_settle_all(struct fb_sb *fsb)
 {
-	int err = fb_settle_all_deleted(fsb);
+	int err = fb_settle_all_deleted(fsb), err2;
 	struct fb_walk walk;
 	struct fb_inode *fi;
 
 	fb_walk_begin(fsb, &walk);
-	while (!err && (fi = fb_walk_next(fsb, &walk))) {
-		if (test_bit(FB_SIZE_EXACT, &fi->flags))
-			err = fb_settle_cut(fi);
+	while ((fi = fb_walk_next(fsb, &walk))) {
+		err2 = test_bit(FB_SIZE_EXACT, &fi->flags) ? fb_settle_cut(fi) : 0;
+		err = err ?: err2;
 		iput(&fi->vfs_inode);
 	}
-	fb_walk_end(fsb, &walk);
 	return err;
 }
 

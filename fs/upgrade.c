@@ -40,7 +40,7 @@ static pgoff_t fb_pages_in_file(const struct fb_inode *fi)
  * @index: the page; the lower page cache has had it just now
  *
  * Return: 0; -ENOSPC, -ENOENT, -EBUSY as fb_move_in(); -EINTR if the task is killed; -ENXIO if the file has
- * become shorter; or why there is no file record.
+ * become shorter; -EPERM if it is immutable; or why there is no file record.
  */
 int fb_bring_page(struct fb_inode *fi, pgoff_t index)
 {
@@ -52,6 +52,8 @@ int fb_bring_page(struct fb_inode *fi, pgoff_t index)
 	inode_dio_wait(fi->lower);
 	if (index >= fb_pages_in_file(fi)) {
 		err = -ENXIO;
+	} else if (IS_IMMUTABLE(&fi->vfs_inode)) {
+		err = -EPERM;		/* it could not be written back */
 	} else if (!fb_page_find(fi, index)) {
 		err = fb_record_get(fi) ?: fb_move_in(fi, index, &in);
 		if (!err)
@@ -104,7 +106,8 @@ static int fb_upgrade_batch(struct fb_inode *fi, pgoff_t *index, pgoff_t last, b
  *
  * Pages that hardware uses stay.
  *
- * Return: 0; -ENOSPC if no page is free; -EINTR; or why there is no file record.
+ * Return: 0; -ENOSPC if no page is free; -EINTR; -EPERM if the file is immutable; or why there is no file
+ * record.
  */
 int fb_upgrade(struct fb_inode *fi, pgoff_t *index, pgoff_t last, bool whole)
 {
@@ -113,7 +116,8 @@ int fb_upgrade(struct fb_inode *fi, pgoff_t *index, pgoff_t last, bool whole)
 	while (!err && *index <= last && fi->lower->i_mapping->nrpages) {
 		down_write(&fi->io_sem);
 		inode_dio_wait(fi->lower);
-		err = fb_record_get(fi) ?: fb_upgrade_batch(fi, index, last, whole);
+		err = IS_IMMUTABLE(&fi->vfs_inode) ? -EPERM : fb_record_get(fi);
+		err = err ?: fb_upgrade_batch(fi, index, last, whole);
 		up_write(&fi->io_sem);
 		if (fatal_signal_pending(current))
 			err = -EINTR;

@@ -274,16 +274,17 @@ static bool fb_writeback_wanted(struct fb_sb *fsb, unsigned int of_four)
 	return ready < all / 4 * of_four;
 }
 
-/* Visits every file once, or until enough is clean. Returns the first error, which ends it. */
+/* Visits every file once, or until enough is clean. Returns the first error; it doesn't end the round. */
 static int fb_writeback_round(struct fb_sb *fsb)
 {
 	struct fb_walk walk;
 	struct fb_inode *fi;
-	int err = 0;
+	int err = 0, err2;
 
 	fb_walk_begin(fsb, &walk);
-	while (!err && fb_writeback_wanted(fsb, 2) && (fi = fb_walk_next(fsb, &walk))) {
-		err = fb_writeback_for_reclaim(fi);
+	while (fb_writeback_wanted(fsb, 2) && (fi = fb_walk_next(fsb, &walk))) {
+		err2 = fb_writeback_for_reclaim(fi);
+		err = err ?: err2;
 		iput(&fi->vfs_inode);
 		if (fb_cache_low(fsb))
 			fb_reclaim(fsb, fsb->ps.nr_pages / 4);

@@ -40,16 +40,21 @@ static int fb_xattr_set(const struct xattr_handler *handler, struct mnt_idmap *i
 	const struct cred *old;
 	int err;
 
+	/*
+	 * Else writing back might take a new capability away. Before the freeze protection below, as
+	 * writing back does.
+	 */
+	mutex_lock(&FB_I(inode)->wb_lock);
 	err = fb_begin_below(NULL, FB_SB(dentry->d_sb), &old);
 	if (err)
-		return err;
-	mutex_lock(&FB_I(inode)->wb_lock);	/* else writing back might take a new capability away */
+		goto unlock;
 	if (value)
 		err = vfs_setxattr(mnt_idmap(lower.mnt), lower.dentry, name, value, size, flags);
 	else
 		err = vfs_removexattr(mnt_idmap(lower.mnt), lower.dentry, name);
-	mutex_unlock(&FB_I(inode)->wb_lock);
 	fb_end_below(FB_SB(dentry->d_sb), old);
+unlock:
+	mutex_unlock(&FB_I(inode)->wb_lock);
 	if (!err)
 		fb_attr_changed(inode);
 	return err;

@@ -10,8 +10,8 @@ import sys
 import time
 
 import pytest
-from libc import FS_IOC_GETFLAGS, FS_IOC_SETFLAGS
-from stack import PAGE, drop_caches, run
+from libc import FS_IOC_GETFLAGS, FS_IOC_SETFLAGS, MAP_SHARED_VALIDATE, MAP_SYNC, Mapping, info
+from stack import PAGE, drop_caches, fails, run
 
 NOBODY = 65534
 
@@ -182,9 +182,14 @@ def test_immutable_with_pages_in_pmem(folder, below):
     assert (below / "f").read_bytes() == b"y" * PAGE
     with pytest.raises(PermissionError):
         os.pwrite(fd, b"z", 0)
+    assert "not permitted" in fails(f"forebay pin {path}")
     run(f"forebay drain {folder}")
-    fcntl.ioctl(fd, FS_IOC_SETFLAGS, struct.pack("l", flags))
-    os.pwrite(fd, b"z", 0)
+    with Mapping(fd, PAGE, MAP_SHARED_VALIDATE | MAP_SYNC) as mapping:
+        assert mapping.read(0, 1) == b"y"
+        fcntl.ioctl(fd, FS_IOC_SETFLAGS, struct.pack("l", flags))
+        mapping.write(0, b"z")
+        assert info(fd).dirty + info(fd).out_of_sync
+    os.pwrite(fd, b"w", 1)
     os.close(fd)
 
 
