@@ -54,14 +54,16 @@ int emu_control(unsigned long request, void *argument)
 bool emu_index(const char *name, __u32 *index)
 {
 	const char *digits = name;
+	unsigned long number;
 	char *end;
 
 	if (!strncmp(digits, "/dev/", 5))
 		digits += 5;
 	if (!strncmp(digits, EMU_DISK, strlen(EMU_DISK)))
 		digits += strlen(EMU_DISK);
-	*index = strtoul(digits, &end, 10);
-	if (*digits >= '0' && *digits <= '9' && !*end)
+	number = strtoul(digits, &end, 10);
+	*index = number;
+	if (*digits >= '0' && *digits <= '9' && !*end && number == *index)
 		return true;
 	problem("%s is no emulated device", name);
 	advice("They are called /dev/" EMU_DISK "N; `forebay emu list` shows them.");

@@ -195,7 +195,7 @@ int mapped_message(const char *name, const char *message)
 	int err = ENOMEM;
 
 	if (task && dm_task_set_sector(task, 0) && dm_task_set_message(task, message))
-		err = dm_task_run(task) ? 0 : dm_task_get_errno(task);
+		err = dm_task_run(task) ? 0 : dm_task_get_errno(task) ?: EIO;
 	if (task)
 		dm_task_destroy(task);
 	return err;
@@ -224,7 +224,7 @@ enum exit_status mapped_remove(const char *name)
 	int err = ENOMEM;
 
 	if (task)
-		err = run_with_udev(task) ? 0 : dm_task_get_errno(task);
+		err = run_with_udev(task) ? 0 : dm_task_get_errno(task) ?: EIO;
 	if (task)
 		dm_task_destroy(task);
 	if (err == EBUSY)

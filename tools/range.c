@@ -89,7 +89,12 @@ static void say_failed(const char *verb, const char *path)
 		advice("`forebay status` lists the mounts.");
 		break;
 	case EPERM:
-		problem("%s: only root may %s for everybody", path, verb);
+		if (geteuid()) {
+			problem("%s: only root may %s for everybody", path, verb);
+		} else {
+			problem("%s is immutable: its pages could not be written back", path);
+			advice("`chattr -i %s` first.", path);
+		}
 		break;
 	case EINVAL:
 		problem("%s: no such range of a regular file", path);

@@ -7,6 +7,7 @@
  * itself (wwid), or the UUID of a mapped device; the target refuses another one.
  */
 #include <stdlib.h>
+#include <uuid.h>
 
 #include "../core/host_pm.h"
 #include "fitness.h"
@@ -51,6 +52,17 @@ static bool parse(const struct verb *verb, int argc, char **argv, struct request
 	return true;
 }
 
+/* The beginning, for people, and a digest of all: what tells two disks apart may stand anywhere. */
+static void shorten(char *text)
+{
+	size_t kept = WL_ORIGIN_ID_SIZE - UUID_STR_LEN;		/* which counts the terminator: a dash here */
+	uuid_t digest;
+
+	uuid_generate_sha1(digest, (const uuid_t){ }, text, strlen(text));
+	text[kept] = '-';
+	uuid_unparse_lower(digest, text + kept + 1);
+}
+
 /* What stays with the device, as text; of a partition with its number. */
 static void identify(dev_t rdev, char id[WL_ORIGIN_ID_SIZE + 1])
 {
@@ -67,9 +79,9 @@ static void identify(dev_t rdev, char id[WL_ORIGIN_ID_SIZE + 1])
 	len = strlen(text);
 	if (len && *part)
 		len += snprintf(text + len, sizeof(text) - len, "-part%s", part);
-	/* The end tells devices of one maker apart. */
-	snprintf(id, WL_ORIGIN_ID_SIZE + 1, "%s", len > WL_ORIGIN_ID_SIZE ?
-		 text + len - WL_ORIGIN_ID_SIZE : text);
+	if (len > WL_ORIGIN_ID_SIZE)
+		shorten(text);
+	snprintf(id, WL_ORIGIN_ID_SIZE + 1, "%.*s", WL_ORIGIN_ID_SIZE, text);
 }
 
 static bool add_identity(struct request *req, const char *id)

@@ -25,13 +25,16 @@ static enum exit_status remove_target(const char *name, bool flush, bool quiet)
 		return FAILED;
 	if (target.mapped.open_count)
 		return mapped_busy(name);
+	/* Not "flush": what somebody writes after that would be in the log. */
 	if (flush)
-		status = write_all_back(name, "flush", quiet);
+		status = write_all_back(name, "cleaner", quiet);
 	if (status) {
 		advice("To remove it all the same, and keep that in the log: --no-flush");
 		return status;
 	}
 	status = mapped_remove(name);
+	if (status && flush)
+		advice("It logs no writes any more, until its table is loaded again.");
 	if (!status && !quiet)
 		printf("%s: removed%s\n", name, flush ? "; everything is on the origin" : "");
 	return status;

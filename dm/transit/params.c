@@ -73,7 +73,7 @@ static int dtc_set_eager_eviction(struct dtc *t, const char *value, bool later)
 {
 	int err = dtc_set_flag(&t->params.eager_eviction, value);
 
-	/* What is in the cache was not wanted so far. Suspended, it has nothing but what the device refuses. */
+	/* What is in the cache was not wanted so far. Suspended, it has only what the device refuses. */
 	if (!err && later && t->params.eager_eviction && !READ_ONCE(t->quiet))
 		dtc_want_all(t);
 	return err;

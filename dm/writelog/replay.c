@@ -107,6 +107,11 @@ static int dwl_replay_refuse(struct dwl *w, const struct wl_entry *entry)
 		      w->cache->bdev, entry->sector + entry->nr_sectors - 1, (u64)w->ti->len);
 		return -ENOSPC;
 	}
+	/* Without data, only this keeps it from filling the memory with the index. */
+	if (entry->op == WL_OP_ZEROES && entry->nr_sectors > DWL_PORTION) {
+		DMERR("%pg: zeros of %llu sectors, which no table writes", w->cache->bdev, entry->nr_sectors);
+		return -EUCLEAN;
+	}
 	if ((entry->sector | entry->nr_sectors) & ((1 << w->block_shift) - 1)) {
 		DMERR("%pg: holds blocks smaller than block_size %u: resume with the old block_size and send message flush first",
 		      w->cache->bdev, w->params.block_size);

@@ -58,7 +58,8 @@ u64 dwl_gen_close_current(struct dwl *w)
 	mutex_lock(&w->gen_lock);
 	if (w->current_gen)
 		dwl_gen_close(w, w->current_gen);
-	id = w->last_id;
+	id = list_empty(&w->closed_gens) ? w->freed_to :
+	     list_last_entry(&w->closed_gens, struct dwl_gen, list)->id;
 	mutex_unlock(&w->gen_lock);
 	return id;
 }

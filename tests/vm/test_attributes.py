@@ -182,7 +182,7 @@ def test_immutable_with_pages_in_pmem(folder, below):
     assert (below / "f").read_bytes() == b"y" * PAGE
     with pytest.raises(PermissionError):
         os.pwrite(fd, b"z", 0)
-    assert "not permitted" in fails(f"forebay pin {path}")
+    assert "immutable" in fails(f"forebay pin {path}")
     run(f"forebay drain {folder}")
     with Mapping(fd, PAGE, MAP_SHARED_VALIDATE | MAP_SYNC) as mapping:
         assert mapping.read(0, 1) == b"y"

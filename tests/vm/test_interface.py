@@ -154,6 +154,16 @@ def test_flags(fd):
     assert call("unpin", fd, 0, 0, KEEP) == 0 and info(fd).attributes == 0
 
 
+def test_immutable(fd, folder):
+    run(f"chattr +i {folder / 'f'}")
+    try:
+        assert call("pin", fd, 0, PAGE) == errno.EPERM
+        assert info(fd).pinned == 0
+    finally:
+        run(f"chattr -i {folder / 'f'}")
+    assert call("pin", fd, 0, PAGE) == 0
+
+
 def test_ranges(fd, folder):
     most = (1 << 63) - 1
     for name in RANGED:
