@@ -210,7 +210,8 @@ int fb_fsync(struct file *file, loff_t start, loff_t end, int datasync)
  * @fsb: the mount
  *
  * A file system that has shut itself down after an error has nothing to sync, and says that
- * all is well (ext4); its fsync tells.
+ * all is well (ext4); its fsync tells. That comes first: to btrfs it means a log, which the
+ * sync of everything makes an end to.
  *
  * Return: 0 or the lower file system's error.
  */
@@ -220,16 +221,16 @@ int fb_sync_lower_fs(struct fb_sb *fsb)
 	struct file *root;
 	int err;
 
-	down_read(&lower->s_umount);
-	err = sync_filesystem(lower);
-	up_read(&lower->s_umount);
-	if (err)
-		return err;
 	root = dentry_open(&fsb->lower, O_RDONLY | O_DIRECTORY, fsb->cred);
 	if (IS_ERR(root))
 		return PTR_ERR(root);
 	err = vfs_fsync(root, 0);
 	__fput_sync(root);
+	if (err)
+		return err;
+	down_read(&lower->s_umount);
+	err = sync_filesystem(lower);
+	up_read(&lower->s_umount);
 	return err;
 }
 
