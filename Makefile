@@ -48,7 +48,7 @@ test: ## what CI runs: crash states and units on the host; semantics, the comman
 	@$(MAKE) --no-print-directory modules tools
 	@$(MAKE) --no-print-directory test-core test-host test-tools
 	tests/run --boot calls,interface,emu
-	tests/powercut/run $(or $(N),4)
+	tests/powercut/run $(or $(N),4) --fs ext4,xfs
 
 test-all: ## everything: test, and test-vm, test-apps, test-machine (KERNEL=debug: under KASAN and lockdep)
 	@$(MAKE) --no-print-directory test test-vm test-apps test-pmdk test-machine

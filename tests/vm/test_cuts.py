@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 from conftest import clean_up
 from stack import LOWER, MKFS, MOUNT, PAGE, run
-from test_emu import create, module_fixture  # noqa: F401  pylint: disable=unused-import
+from test_emu import create, module_fixture
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 LEFT, LEFT_LOWER = Path("/mnt/left"), Path("/mnt/left-lower")
 SEEDS = range(6)        # nothing that was not flushed survives, or all of it, or a part
 COLLAPSE = 8
+emulated_devices = module_fixture       # for each test here, too
 
 
 class Pair:
