@@ -127,7 +127,7 @@ static int fb_absorb_batch(struct fb_inode *fi, pgoff_t *index, pgoff_t end)
 
 static int fb_absorb_ranges(struct fb_inode *fi, const struct fb_tracker *owed)
 {
-	pgoff_t beyond = DIV_ROUND_UP_ULL(i_size_read(&fi->vfs_inode), PAGE_SIZE);
+	pgoff_t beyond = fb_pages_in_file(fi);
 	unsigned int i;
 	pgoff_t index;
 	int err;
@@ -162,7 +162,7 @@ int fb_absorb(struct fb_inode *fi)
 	}
 	down_write(&fi->io_sem);
 	inode_dio_wait(fi->lower);
-	err = IS_IMMUTABLE(&fi->vfs_inode) ? -EPERM : fb_record_get(fi);
+	err = fb_record_for_pages(fi);
 	if (!err)
 		err = fb_absorb_ranges(fi, &owed);
 	up_write(&fi->io_sem);

@@ -114,11 +114,10 @@ int fb_errand(struct fb_sb *fsb, int (*run)(void *arg), void *arg)
 	INIT_WORK_ONSTACK(&errand.work, fb_errand_work);
 	if (current->flags & PF_KTHREAD) {
 		fb_errand_work(&errand.work);
-		destroy_work_on_stack(&errand.work);
-		return errand.ret;
+	} else {
+		queue_work(fsb->errands, &errand.work);
+		flush_work(&errand.work);
 	}
-	queue_work(fsb->errands, &errand.work);
-	flush_work(&errand.work);
 	destroy_work_on_stack(&errand.work);
 	return errand.ret;
 }

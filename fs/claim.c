@@ -457,7 +457,7 @@ void fb_claims_cut(struct fb_inode *fi, pgoff_t beyond)
 int fb_claim_locked_vma(struct fb_inode *fi, struct vm_area_struct *vma, pgoff_t index)
 {
 	struct fb_claimant who = { .kind = FB_LOCKED, .uid = fb_vma_user(vma) };
-	pgoff_t beyond = DIV_ROUND_UP_ULL(i_size_read(&fi->vfs_inode), PAGE_SIZE);
+	pgoff_t beyond = fb_pages_in_file(fi);
 	pgoff_t last = min(vma->vm_pgoff + vma_pages(vma), beyond) - 1;
 	bool claimed;
 	u64 mark;

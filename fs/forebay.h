@@ -241,6 +241,12 @@ static inline struct path fb_lower_path(const struct dentry *dentry)
 	return (struct path) { .mnt = FB_SB(dentry->d_sb)->lower.mnt, .dentry = fb_lower_dentry(dentry) };
 }
 
+/* Pages of the file; it may become shorter unless io_sem is held. */
+static inline pgoff_t fb_pages_in_file(const struct fb_inode *fi)
+{
+	return DIV_ROUND_UP_ULL(i_size_read(&fi->vfs_inode), PAGE_SIZE);
+}
+
 /*
  * The inode changed below. An fdatasync there may leave out part of that (ext4: a new link), so
  * that a later fsync has to go below once more.
@@ -299,6 +305,7 @@ void fb_name_removed(struct inode *inode);
 void fb_size_is_below(struct fb_inode *fi, loff_t size);
 void fb_size_grew(struct inode *inode, loff_t size);
 int fb_record_get(struct fb_inode *fi);
+int fb_record_for_pages(struct fb_inode *fi);
 void fb_record_attach(struct fb_inode *fi, u32 file, u64 size, struct file *wb_file);
 void fb_record_forget(struct fb_inode *fi);
 struct file *fb_open_below(struct fb_inode *fi);

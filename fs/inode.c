@@ -303,6 +303,17 @@ int fb_record_get(struct fb_inode *fi)
 }
 
 /**
+ * fb_record_for_pages() - see to it that pages of a file can move into the cache
+ * @fi: the inode; io_sem is held exclusively
+ *
+ * Return: 0; -EPERM if it is immutable, for they could not be written back; or as fb_record_get().
+ */
+int fb_record_for_pages(struct fb_inode *fi)
+{
+	return IS_IMMUTABLE(&fi->vfs_inode) ? -EPERM : fb_record_get(fi);
+}
+
+/**
  * fb_record_forget() - this inode has no record any more
  * @fi: the inode, without pages; io_sem is held exclusively, or nobody else has
  *	it. The record itself is somebody else's, or free

@@ -276,7 +276,7 @@ static vm_fault_t fb_store_dax(struct fb_inode *fi, struct vm_fault *vmf, bool m
 	page = fb_page_find(fi, vmf->pgoff);
 	if (IS_IMMUTABLE(&fi->vfs_inode)) {
 		ret = VM_FAULT_SIGBUS;
-	} else if (page && vmf->pgoff < DIV_ROUND_UP_ULL(i_size_read(&fi->vfs_inode), PAGE_SIZE)) {
+	} else if (page && vmf->pgoff < fb_pages_in_file(fi)) {
 		sb_start_pagefault(lower_sb);
 		file_update_time(vmf->vma->vm_file);
 		sb_end_pagefault(lower_sb);
@@ -299,7 +299,7 @@ static vm_fault_t fb_try_fault(struct fb_inode *fi, struct vm_fault *vmf)
 	if (down_read_killable(&fi->io_sem))
 		return VM_FAULT_SIGBUS;
 	page = fb_page_find(fi, vmf->pgoff);
-	if (vmf->pgoff >= DIV_ROUND_UP_ULL(i_size_read(&fi->vfs_inode), PAGE_SIZE))
+	if (vmf->pgoff >= fb_pages_in_file(fi))
 		ret = VM_FAULT_SIGBUS;
 	else if (page)
 		ret = fb_map_dax(fi, page, vmf);

@@ -81,7 +81,7 @@ static int fb_pin(struct file *file, const struct fb_claimant *who, pgoff_t firs
 		return err;
 	err = fb_bring_in_range(fi, fb_lower_file(file), first, last);
 	if (err == -ENXIO) {	/* it has become shorter: what is left is in PMem */
-		fb_unclaim(fi, who, DIV_ROUND_UP_ULL(i_size_read(&fi->vfs_inode), PAGE_SIZE), last);
+		fb_unclaim(fi, who, fb_pages_in_file(fi), last);
 		return 0;
 	}
 	if (err)

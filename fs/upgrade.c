@@ -28,12 +28,6 @@
 /* Pages looked at under one hold of io_sem. */
 #define FB_UPGRADE_LOOK		64
 
-/* The file may become shorter as long as io_sem isn't held. */
-static pgoff_t fb_pages_in_file(const struct fb_inode *fi)
-{
-	return DIV_ROUND_UP_ULL(i_size_read(&fi->vfs_inode), PAGE_SIZE);
-}
-
 /**
  * fb_bring_page() - move one page into PMem
  * @fi: the inode; takes io_sem
@@ -52,10 +46,8 @@ int fb_bring_page(struct fb_inode *fi, pgoff_t index)
 	inode_dio_wait(fi->lower);
 	if (index >= fb_pages_in_file(fi)) {
 		err = -ENXIO;
-	} else if (IS_IMMUTABLE(&fi->vfs_inode)) {
-		err = -EPERM;		/* it could not be written back */
 	} else if (!fb_page_find(fi, index)) {
-		err = fb_record_get(fi) ?: fb_move_in(fi, index, &in);
+		err = fb_record_for_pages(fi) ?: fb_move_in(fi, index, &in);
 		if (!err)
 			fb_pages_publish(fi, &in, 1);
 	}
@@ -67,17 +59,15 @@ int fb_bring_page(struct fb_inode *fi, pgoff_t index)
 static int fb_upgrade_batch(struct fb_inode *fi, pgoff_t *index, pgoff_t last, bool whole)
 {
 	struct fb_incoming in[FB_MOVE_BATCH];
+	pgoff_t beyond = fb_pages_in_file(fi);
 	unsigned int nr = 0, looked = 0;
 	int err = 0;
 
-	if (last >= fb_pages_in_file(fi)) {
-		if (*index >= fb_pages_in_file(fi)) {
-			*index = last + 1;
-			return 0;
-		}
-		last = fb_pages_in_file(fi) - 1;
+	if (*index >= beyond) {
+		*index = last + 1;
+		return 0;
 	}
-
+	last = min(last, beyond - 1);
 	for (; *index <= last && nr < FB_MOVE_BATCH && looked < FB_UPGRADE_LOOK; ++*index, looked++) {
 		if (!xa_find(&fi->lower->i_mapping->i_pages, index, last, XA_PRESENT)) {
 			*index = last + 1;
@@ -116,8 +106,7 @@ int fb_upgrade(struct fb_inode *fi, pgoff_t *index, pgoff_t last, bool whole)
 	while (!err && *index <= last && fi->lower->i_mapping->nrpages) {
 		down_write(&fi->io_sem);
 		inode_dio_wait(fi->lower);
-		err = IS_IMMUTABLE(&fi->vfs_inode) ? -EPERM : fb_record_get(fi);
-		err = err ?: fb_upgrade_batch(fi, index, last, whole);
+		err = fb_record_for_pages(fi) ?: fb_upgrade_batch(fi, index, last, whole);
 		up_write(&fi->io_sem);
 		if (fatal_signal_pending(current))
 			err = -EINTR;
