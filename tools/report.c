@@ -6,6 +6,7 @@
 #include <sys/sysmacros.h>
 
 #include "mapped.h"
+#include "message.h"
 #include "report.h"
 #include "sysfs.h"
 
@@ -25,6 +26,13 @@ void json_add_device(json_object *json, const char *key, const char *numbers)
 		numbers = path;
 	}
 	json_add_text(json, key, numbers);
+}
+
+/* What device-mapper knows of any target's device. */
+void json_add_mapped(json_object *json, const struct mapped *mapped)
+{
+	json_object_object_add(json, "suspended", json_object_new_boolean(mapped->suspended));
+	json_add_number(json, "open_count", mapped->open_count);
 }
 
 /* "key value key value", numbers as numbers. */
@@ -65,6 +73,13 @@ bool json_flag(json_object *json, const char *key)
 void row(const char *name)
 {
 	printf("  %-12s ", name);
+}
+
+/* As a heading. */
+void print_mapped_name(json_object *json)
+{
+	printf("%s%s%s%s\n", style(stdout, BOLD), json_text(json, "name"), plain(stdout),
+	       json_flag(json, "suspended") ? " (suspended)" : "");
 }
 
 void print_values(json_object *values)

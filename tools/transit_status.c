@@ -29,8 +29,7 @@ static bool gather(void *all, const char *name)
 	json_add_text(json, "name", name);
 	json_add_device(json, "device", target.device);
 	json_add_number(json, "sectors", target.mapped.sectors);
-	json_object_object_add(json, "suspended", json_object_new_boolean(target.mapped.suspended));
-	json_add_number(json, "open_count", target.mapped.open_count);
+	json_add_mapped(json, &target.mapped);
 	json_add_text(json, "health", target.health);
 	json_add_text(json, "policy", target.policy);
 	json_add_number(json, "slots_used", target.slots_used);
@@ -46,8 +45,7 @@ static void print(json_object *cache)
 	bool healthy = !strcmp(json_text(cache, "health"), "ok");
 	char size[SIZE_TEXT];
 
-	printf("%s%s%s%s\n", style(stdout, BOLD), json_text(cache, "name"), plain(stdout),
-	       json_flag(cache, "suspended") ? " (suspended)" : "");
+	print_mapped_name(cache);
 	row("device");
 	printf("%s, %s\n", json_text(cache, "device"), size_text(size, json_number(cache, "sectors") << 9));
 	row("state");

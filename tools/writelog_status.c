@@ -35,8 +35,7 @@ static bool gather_target(void *arg, const char *name)
 	json_add_device(json, "device", target.log);
 	json_add_device(json, "origin", target.origin);
 	json_add_number(json, "origin_sectors", target.mapped.sectors);
-	json_object_object_add(json, "suspended", json_object_new_boolean(target.mapped.suspended));
-	json_add_number(json, "open_count", target.mapped.open_count);
+	json_add_mapped(json, &target.mapped);
 	json_add_text(json, "health", target.health);
 	json_add_text(json, "mode", target.mode);
 	json_add_number(json, "generations_used", target.generations_used);
@@ -91,8 +90,7 @@ static void print_target(json_object *log)
 	bool healthy = !strcmp(json_text(log, "health"), "ok");
 	char size[SIZE_TEXT], total[SIZE_TEXT];
 
-	printf("%s%s%s%s\n", style(stdout, BOLD), json_text(log, "name"), plain(stdout),
-	       json_flag(log, "suspended") ? " (suspended)" : "");
+	print_mapped_name(log);
 	row("log");
 	puts(json_text(log, "device"));
 	row("origin");

@@ -14,7 +14,6 @@ import lower
 import users
 from place import Failure, Place
 
-SYNCING = ("fio", "rocksdb", "redis", "sqlite", "postgresql")      # files that are there already
 SHOWN = ("syncs_absorbed", "syncs_lower", "pages_absorbed", "pages_written_back", "pages_reclaimed", "cache_full")
 
 
@@ -32,7 +31,7 @@ def main():
     if not failed:
         for name in options.names or users.NAMES:
             step(failed, name, lambda name=name: application(name, options))
-        step(failed, "counters", lambda: counters(not options.names or set(options.names) & set(SYNCING)))
+        step(failed, "counters", lambda: counters(not options.names or set(options.names) & set(users.SYNCING)))
         step(failed, "unmount, compare, fsck", lambda: lower.unmount_and_compare(options.fs))
     say(f"{options.fs}: " + (f"FAILED: {', '.join(failed)}" if failed else "all well"))
     return 1 if failed else 0

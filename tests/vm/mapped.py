@@ -6,7 +6,7 @@ import random
 import subprocess
 from pathlib import Path
 
-from stack import run
+from stack import SSD, SSD2, run
 
 VERIFICATOR = Path(__file__).resolve().parents[2] / "build/tests/verificator"
 MANY = 100000       # writes of the checker, more than there is time for
@@ -111,6 +111,14 @@ def slow_device(sectors, device, milliseconds):
     run("modprobe dm-delay")
     run(f"dmsetup create slow --table '0 {sectors} delay {device} 0 0 {device} 0 {milliseconds}' && dmsetup mknodes")
     return "/dev/mapper/slow"
+
+
+def logged_device(sectors):
+    """A MiB of zeros, beneath something that writes down all that is written to it, on the second SSD."""
+    run("modprobe dm-log-writes")
+    run(f"dd if=/dev/zero of={SSD} bs=1M count=1 conv=fsync status=none")
+    run(f"dmsetup create logw --table '0 {sectors} log-writes {SSD} {SSD2}' && dmsetup mknodes")
+    return "/dev/mapper/logw"
 
 
 def small_device(name, mib, device, offset_mib=0):

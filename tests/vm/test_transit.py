@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from conftest import clean_up
 from logwrites import MARK, entries
-from mapped import MANY, VERIFICATOR, beside_checker, noise, slow_device, small_device, verificator
+from mapped import MANY, VERIFICATOR, beside_checker, logged_device, noise, slow_device, small_device, verificator
 from stack import SSD, SSD2, block_name, fails, run
 from transit import BTT, POLICIES, VARIANTS, Transit, btt
 
@@ -197,10 +197,7 @@ def test_flush_order(cache, options):
     FUA writes have blocks of their own: dm-log-writes lists them before older writes that no flush has covered.
     """
     cache.sectors = 2048
-    run("modprobe dm-log-writes")
-    run(f"dd if=/dev/zero of={SSD} bs=1M count=1 conv=fsync status=none")
-    run(f"dmsetup create logw --table '0 {cache.sectors} log-writes {SSD} {SSD2}' && dmsetup mknodes")
-    cache.below = "/dev/mapper/logw"
+    cache.below = logged_device(cache.sectors)
     cache.create(cache_size="128K", block_size=BLOCK, **options)
     dice, image, promised = random.Random(3), bytearray(MIB), []
     for number in range(1, 301):
@@ -466,13 +463,18 @@ def test_full_cache_and_dead_device(cache, policy):
     assert "has refused are lost" in run("dmesg")
 
 
-def test_discard_forgives(cache):
-    """What the device refused is dropped by a discard: nothing to report any more."""
+def refusing(cache):
+    """It has refused what was put at the beginning."""
     failing(cache)
     fail(cache, True)
     cache.put(0, noise(65536))
     with pytest.raises(OSError):
         cache.flush()
+
+
+def test_discard_forgives(cache):
+    """What the device refused is dropped by a discard: nothing to report any more."""
+    refusing(cache)
     run(f"dmsetup suspend --noflush --nolockfs bad; dmsetup load bad --table '0 {cache.sectors} linear {SSD} 0'")
     run(f"(sleep 0.3; dmsetup resume bad) & blkdiscard {cache.device}")
     cache.flush()
@@ -481,11 +483,7 @@ def test_discard_forgives(cache):
 
 def test_zeroes_keep_what_is_refused(cache):
     """Zeros over a block that the device has refused fail: it stays readable, and is written once the device takes it."""
-    failing(cache)
-    fail(cache, True)
-    cache.put(0, noise(65536))
-    with pytest.raises(OSError):
-        cache.flush()
+    refusing(cache)
     fails(f"blkdiscard -z -l 65536 {cache.device}")
     assert cache.read(0, 65536) == noise(65536)
     assert cache.status()["refused"] == 16

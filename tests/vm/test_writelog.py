@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from conftest import clean_up
 from logwrites import MARK, entries
-from mapped import MANY, VERIFICATOR, beside_checker, noise, slow_device, small_device, verificator
+from mapped import MANY, VERIFICATOR, beside_checker, logged_device, noise, slow_device, small_device, verificator
 from stack import PMEM, SSD, SSD2, block_name, fails, run
 from writelog import DEVICE, NAME, Log
 
@@ -306,10 +306,7 @@ def test_flaky_origin(log):
 def test_order_at_the_origin(log):
     """By dm-log-writes: no sector goes back to an older version, and what `flush` promises has been flushed there."""
     log.sectors = 2048
-    run("modprobe dm-log-writes")
-    run(f"dmsetup create logw --table '0 {log.sectors} log-writes {SSD} {SSD2}' && dmsetup mknodes")
-    log.origin = "/dev/mapper/logw"
-    run(f"dd if=/dev/zero of={SSD} bs=1M count=1 conv=fsync")
+    log.origin = logged_device(log.sectors)
     log.create()
     dice, image, promised = random.Random(7), bytearray(MIB), []
     for number in range(1, 601):
