@@ -66,6 +66,7 @@ DEPTHS = tuple(f"depth-{depth}" for depth in (32, 64, 128, 256, 512, 1024))
 JOBS = tuple(f"jobs-{jobs}" for jobs in (1, 2, 4, 8))
 FSYNCS = tuple(f"fsync-every-{kib}k" for kib in (512, 2048, 8192, 32768, 131072))
 ROCKSDB = tuple(f"rocksdb-{name}" for name in ("fillrandom", "overwrite", "readrandom", "readhot", "mixed", "update"))
+INTERFACE = tuple(f"interface-{size}-t{threads}" for threads in (1, 2, 4, 8) for size in ("512", "4k", "16k", "128k", "1024k"))
 READS_AND_WRITES = ("seqwrite", "seqread-cold", "seqread-cached", "randread-cached")
 
 EXPERIMENTS = {
@@ -106,6 +107,9 @@ EXPERIMENTS = {
         "a task with locked pages beside one that thrashes",
         ("locked-alone", "locked-beside", "unlocked-beside"), ("forebay-small",),
         (Target("locked-beside", "forebay-small", 0.9, "forebay-small", "locked-alone"),), seconds=5, rounds=3),
+    "interface": Experiment(
+        "loads and stores to emulated memory, io_uring to the SSD: bandwidth and processor time (hybrid-storage-thesis 3.1)",
+        INTERFACE, ("bare-ssd", "forebay-emu"), seconds=1.5, budget=900),
     "writelog-scaling": Experiment(
         "direct writes on the device: block size and number of writers", SCALING, BARE_PEERS,
         tuple(Target(workload, "bare-dm-writecache", 1.0 if workload.endswith("j1") else 1.5, "bare-writelog")

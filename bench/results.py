@@ -7,7 +7,7 @@ from pathlib import Path
 
 from vm.settings import CHECKOUT
 
-from . import chart, helpers, sources, stats, table
+from . import chart, curves, helpers, sources, stats, table
 from .boot import carry_out, now
 from .devices import Devices
 from .experiments import Experiment
@@ -46,6 +46,6 @@ def publish(results: dict, folder: Path) -> None:
     unfinished = path.with_suffix(".new")
     unfinished.write_text(json.dumps(results, indent=1) + "\n")
     unfinished.replace(path)
-    chart.draw(results, folder / "chart.png")
+    (curves if results["experiment"] == "interface" else chart).draw(results, folder / "chart.png")
     table.show(results)
     print(f"{path}\n{folder / 'chart.png'}")

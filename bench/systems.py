@@ -7,6 +7,7 @@ asked for, so that nobody pays for the host's allocating the image. ext4 and xfs
 appear: the defaults, with the background initialisation of ext4 done by mkfs.
 """
 
+import json
 import os
 import struct
 import time
@@ -18,6 +19,7 @@ SSD, PMEM = "/dev/nvme0n1", "/dev/pmem0"
 LOWER, PLACE = "/mnt/bench-lower", "/mnt/bench"
 MAPPED = "/dev/mapper/bench"
 SMALL_MIB = 64          # of a cache that is soon full
+EMU_MIB = 256
 WIPED = 4 << 20         # bytes at either end of a device: where superblocks are
 
 MKFS_EXT4 = ("mkfs.ext4", "-q", "-F", "-b", "4096", "-E", "lazy_itable_init=0,lazy_journal_init=0,nodiscard")
@@ -215,6 +217,21 @@ def ext4_dax():
 
 
 @contextmanager
+def forebay_emu():
+    """forebay with a device of forebay-emu as its cache"""
+    run("modprobe", "forebay-emu")
+    cache = json.loads(run("forebay", "emu", "create", "--size", f"{EMU_MIB}M", "--json"))["device"]
+    try:
+        run(*MKFS_EXT4, SSD)
+        run("modprobe", "forebay")
+        run("forebay", "format", cache)
+        with mounted("ext4", SSD, LOWER), mounted("forebay", LOWER, PLACE, f"cache={cache},allow_volatile_cache"):
+            yield PLACE
+    finally:
+        run("forebay", "emu", "remove", cache)
+
+
+@contextmanager
 def btt():
     """The PMem as a BTT: a namespace in sector mode, blocks of 4096 bytes. In fsdax mode again afterwards."""
     run("ndctl", "create-namespace", "-f", "-e", "namespace0.0", "-m", "sector", "-l", "4096")
@@ -266,6 +283,7 @@ SYSTEMS = {
     "overlayfs": overlayfs,
     "ext4-dax": ext4_dax,
     "tmpfs": tmpfs,
+    "forebay-emu": forebay_emu,
     "writelog": writelog,
     "bare-ssd": bare_ssd,
     "bare-dm-writecache": bare_dm_writecache,

@@ -4,7 +4,7 @@
 Besides the value, in the workload's unit, a workload may return figures of its own; they go to the JSON results.
 """
 
-from . import block, fio, mariadb, ranges, redis, transit, untar
+from . import block, fio, interface, mariadb, ranges, redis, transit, untar
 
 OPS, MIB, FILES = "ops/s", "MiB/s", "files/s"
 
@@ -61,6 +61,11 @@ WORKLOADS |= {
                       transit.rocksdb("readrandomwriterandom", "--readwritepercent=50")),
     "rocksdb-update": (OPS, "RocksDB updaterandom, read-modify-write: the updates of YCSB F", transit.rocksdb("updaterandom")),
 }
+
+INTERFACE = {f"{block >> 10}k" if block >= 1024 else str(block): block for block in (512, 4096, 16384, 131072, 1 << 20)}
+WORKLOADS |= {f"interface-{name}-t{threads}": (MIB, f"random writes of {name} bytes, {threads} threads; with processor time",
+                                               interface.writes(threads, block))
+              for threads in (1, 2, 4, 8) for name, block in INTERFACE.items()}
 
 SIZES = {"4k": 4096, "64k": 65536, "1m": 1 << 20}
 for _jobs in (1, 2, 4, 8):
