@@ -68,10 +68,15 @@ class FileSystem(Subject):
         emulated.mount(storage, lower, "ext4")
         emulated.mount(lower, self.folder(copy), "forebay", f"cache={pmem},allow_volatile_cache")
 
-    def close_copy(self):
+    def close_copy(self, copy=1):
         """Unmounts, which writes everything back."""
-        emulated.umount(self.folder(1))
-        emulated.umount("/mnt/lower1")
+        emulated.umount(self.folder(copy))
+        emulated.umount(f"/mnt/lower{copy}")
+
+    def end(self):
+        """No more cuts."""
+        os.close(self.root)
+        self.close_copy(0)
 
     def _pin_ballast(self):
         pages = int(Path(f"/sys/fs/forebay/forebay-emu{self.pmem}/pages_total").read_text(encoding="ascii")) - self.ROOM
@@ -136,6 +141,11 @@ class WriteLog(Subject):
         """Forgets it."""
         os.close(self.copy)
         emulated.unmap_device("log1")
+
+    def end(self):
+        """No more cuts."""
+        os.close(self.fd)
+        emulated.unmap_device("log0")
 
     def write(self, block, data):
         """Durable when it returns."""

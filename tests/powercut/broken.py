@@ -12,3 +12,11 @@ def build(name, kernel="stock", module="forebay"):
     subprocess.run(["make", "-s", "-C", CHECKOUT, "modules", f"KERNEL={kernel}", f"KMOD={folder}", f"KCFLAGS=-D{name}"],
                    check=True)
     return next((CHECKOUT / folder).rglob(f"{module}.ko"))
+
+
+def load(module, fault, kernel="stock"):
+    """What a shell says to load a module: as it is, or with a fault, which modprobe doesn't know."""
+    if not fault:
+        return f"modprobe {module}"
+    path = build(fault, kernel, module)
+    return f'for needed in $(modinfo -F depends {path} | tr , " "); do modprobe $needed; done; insmod {path}'
