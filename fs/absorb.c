@@ -17,13 +17,23 @@
  * which is harmless: nobody reads it while the DAX page is there. That it is
  * dirty also means that the lower file system has reserved the space.
  *
- * Folios pinned for DMA don't move: then the sync goes below.
+ * Folios that hardware uses don't move: then the sync goes below. They are known
+ * by being pinned for DMA, or by a reference that nobody here has: not everyone
+ * pins (direct reads of NFS take plain references).
  */
 #include "cache.h"
 #include "page_index.h"
 #include "sync.h"
 #include "trace.h"
 #include "tracker.h"
+
+/* @folio is locked, looked up by the caller, and unmapped. Who is yet to put it on a list of the LRU has a reference. */
+static bool fb_folio_held(struct folio *folio)
+{
+	return folio_maybe_dma_pinned(folio) ||
+	       folio_ref_count(folio) > folio_nr_pages(folio) + 1 + folio_test_private(folio) +
+					!folio_test_lru(folio) + folio_mapcount(folio);
+}
 
 /**
  * fb_lower_folio() - the lower folio of a page, so that it can move
@@ -42,7 +52,7 @@ struct folio *fb_lower_folio(struct fb_inode *fi, pgoff_t index)
 		return folio;
 	if (folio_mapped(folio))
 		unmap_mapping_pages(mapping, index, 1, false);
-	if (folio_test_uptodate(folio) && !folio_maybe_dma_pinned(folio))
+	if (folio_test_uptodate(folio) && !fb_folio_held(folio))
 		return folio;
 	folio_unlock(folio);
 	folio_put(folio);
@@ -147,8 +157,8 @@ static int fb_absorb_ranges(struct fb_inode *fi, const struct fb_tracker *owed)
  * fb_absorb() - make the volatile pages that a file owes durable in PMem
  * @fi: the inode; sync_lock is held. Sleeps
  *
- * Return: 0 when they are; else a negative errno, and the caller has to go below:
- * the tracker is empty by then.
+ * Return: 0 when they are; else a negative errno: the tracker has them still, and
+ * the caller has to go below.
  */
 int fb_absorb(struct fb_inode *fi)
 {
@@ -157,6 +167,7 @@ int fb_absorb(struct fb_inode *fi)
 	int err;
 
 	if (owed.overflow || owed.nr_pages > fsb->absorb_pages) {
+		fb_track_again(fi, &owed);
 		trace_fb_absorb(fi, owed.nr_pages, -E2BIG);
 		return -E2BIG;
 	}
@@ -165,6 +176,8 @@ int fb_absorb(struct fb_inode *fi)
 	err = fb_record_for_pages(fi);
 	if (!err)
 		err = fb_absorb_ranges(fi, &owed);
+	if (err)
+		fb_track_again(fi, &owed);
 	up_write(&fi->io_sem);
 	if (err == -ENOSPC)
 		fb_count(fsb, FB_CACHE_FULL, 1);

@@ -5,7 +5,13 @@
  *
  * Every page of the device is described by one struct fb_page in an array; a
  * page is free, or belongs to the inode that page->owner names (page_index.c),
- * or waits in recover.c or delete.c for its file's fate.
+ * or waits in recover.c or settle.c for its file's fate.
+ *
+ * A page that is given up may still be held: by hardware, or by a pipe that got
+ * it from vmsplice(). Nobody waits for that. It has no record any more, but is
+ * not handed out again before they let go (held_pages): what they read from it,
+ * or store in it, is no other file's. No mapping has it, so nobody new gets hold
+ * of it.
  */
 #include <linux/blkdev.h>
 #include <linux/dax.h>
@@ -210,16 +216,41 @@ struct fb_page *fb_page_alloc(struct fb_sb *fsb)
 /**
  * fb_page_put_free() - put a page on the free list
  * @fsb: the mount
- * @page: no inode's; its record is durably free, or was never committed
+ * @page: no inode's, in no mapping; its record is durably free, or was never committed
  */
 void fb_page_put_free(struct fb_sb *fsb, struct fb_page *page)
 {
+	bool held = fb_page_pinned(fsb, page);
+
 	spin_lock(&fsb->lru_lock);
-	list_add(&page->lru, &fsb->free_pages);
-	fsb->nr_free++;
+	list_add(&page->lru, held ? &fsb->held_pages : &fsb->free_pages);
+	fsb->nr_free += !held;
 	spin_unlock(&fsb->lru_lock);
 	if (wq_has_sleeper(&fsb->space_wait))
 		wake_up_all(&fsb->space_wait);
+}
+
+/**
+ * fb_take_held() - pages that were given up and that nobody holds any more become free
+ * @fsb: the mount
+ *
+ * Return: whether some are still held.
+ */
+bool fb_take_held(struct fb_sb *fsb)
+{
+	struct fb_page *page, *next;
+	LIST_HEAD(held);
+	bool left;
+
+	spin_lock(&fsb->lru_lock);
+	list_splice_init(&fsb->held_pages, &held);
+	spin_unlock(&fsb->lru_lock);
+	list_for_each_entry_safe(page, next, &held, lru)
+		fb_page_put_free(fsb, page);
+	spin_lock(&fsb->lru_lock);
+	left = !list_empty(&fsb->held_pages);
+	spin_unlock(&fsb->lru_lock);
+	return left;
 }
 
 /**

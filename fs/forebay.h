@@ -30,6 +30,7 @@
  *
  * Lock order, outermost first (upper = ours, lower = of the file system below):
  *	sb->s_umount
+ *	fb_sb->sync_all_lock		one syncfs at a time
  *	fb_inode->sync_lock		one sync call at a time
  *	upper inode->i_rwsem
  *	fb_inode->wb_lock		one writeback, truncation or eviction at a time
@@ -110,6 +111,12 @@ struct fb_tracker {
 	struct { pgoff_t start, end; } range[FB_TRACK_RANGES];	/* end is exclusive */
 };
 
+/* A size that data is durable up to, once what was tracked then is; unless the file became shorter since. */
+struct fb_end {
+	loff_t size;
+	unsigned int cuts;
+};
+
 /* Bits of fb_inode->flags. */
 enum {
 	FB_OWES_SYNC,		/* even fdatasync must go below: new, renamed, truncated … */
@@ -117,6 +124,7 @@ enum {
 	FB_PINNED,		/* we hold a reference on the inode, for its pages */
 	FB_SYNCED_IN_PMEM,	/* the last sync that owed data was paid in PMem alone */
 	FB_SIZE_EXACT,		/* the record cuts the lower file at record_size after a crash */
+	FB_STORED_MAPPED,	/* a volatile page of it was made writable in a mapping, once */
 	FB_DAX_MAPPED,		/* somebody had a MAP_SYNC mapping of it, and may have it still */
 };
 
@@ -138,6 +146,7 @@ struct fb_inode {
 	unsigned long flags;
 
 	struct mutex sync_lock;		/* one sync call at a time */
+	struct fb_end end_to_sync;	/* what fb_sync_all() is about to have made durable */
 	struct rw_semaphore io_sem;	/* where pages are; see above */
 	struct mutex wb_lock;		/* one writeback, truncation or eviction at a time */
 	struct xarray index;		/* page index -> struct fb_page * */
@@ -181,8 +190,8 @@ struct fb_sb {
 	struct ps ps;
 	struct fb_page *pages;
 
-	spinlock_t lru_lock;		/* the four lists, pages[].lru, the counts */
-	struct list_head free_pages, clean_pages, out_of_sync_pages, resident_pages;
+	spinlock_t lru_lock;		/* the five lists, pages[].lru, the counts */
+	struct list_head free_pages, held_pages, clean_pages, out_of_sync_pages, resident_pages;
 	unsigned long nr_free, nr_clean, nr_out_of_sync;
 	unsigned long nr_resident, nr_resident_clean;	/* of the other two */
 	atomic_long_t nr_dirty, nr_unplaced;
@@ -197,6 +206,7 @@ struct fb_sb {
 		unsigned long charged, most, most_of_user;
 	} pins;
 
+	struct mutex sync_all_lock;	/* one fb_sync_all() at a time */
 	spinlock_t inodes_lock;		/* inodes, deleted, kept */
 	struct list_head inodes;	/* fb_inode->sb_link, and places of walks */
 

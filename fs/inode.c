@@ -61,6 +61,7 @@ struct inode *fb_alloc_inode(struct super_block *sb)
 	fi->durable_size = 0;
 	fi->below_size = 0;
 	fi->cuts = 0;
+	fi->end_to_sync = (struct fb_end) {};
 	fi->wb_file = NULL;
 	return &fi->vfs_inode;
 }

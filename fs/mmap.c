@@ -370,8 +370,10 @@ static vm_fault_t fb_page_mkwrite(struct vm_fault *vmf)
 	}
 	if (!fb_page_find(fi, vmf->pgoff)) {
 		ret = fb_lower_vm_ops(vmf->vma)->page_mkwrite(vmf);
-		if (!(ret & (VM_FAULT_ERROR | VM_FAULT_NOPAGE)))
+		if (!(ret & (VM_FAULT_ERROR | VM_FAULT_NOPAGE))) {
+			set_bit(FB_STORED_MAPPED, &fi->flags);
 			fb_track(fi, pos, pos + PAGE_SIZE);
+		}
 	}
 	up_read(&fi->io_sem);
 out:
@@ -417,9 +419,23 @@ void fb_vm_ops_free(struct fb_sb *fsb)
 
 /* What the kernel calls on vma->vm_file: on the upper file's behalf. */
 
+/* Not only fb_mmap() comes here: remap_file_pages() maps the backing file once more. */
 static int fb_vma_file_mmap(struct file *file, struct vm_area_struct *vma)
 {
-	return file_inode(file)->i_fop->mmap(file, vma);
+	struct fb_sb *fsb = FB_SB(d_inode(backing_file_user_path(file)->dentry)->i_sb);
+	const struct vm_operations_struct *ops;
+	int err = file_inode(file)->i_fop->mmap(file, vma);
+
+	if (err)
+		return err;
+	ops = fb_wrap_vm_ops(fsb, vma->vm_ops);
+	if (IS_ERR(ops))
+		return PTR_ERR(ops);
+	if (fsb->is_volatile)
+		vm_flags_set(vma, VM_MIXEDMAP);
+	vma->vm_ops = ops;
+	vma->vm_private_data = (void *)(uintptr_t)__kuid_val(current_uid());
+	return 0;
 }
 
 static int fb_vma_file_fsync(struct file *file, loff_t start, loff_t end, int datasync)
@@ -443,7 +459,10 @@ static long fb_vma_file_fallocate(struct file *file, int mode, loff_t offset, lo
 
 	if (IS_ERR(upper))
 		return PTR_ERR(upper);
+	/* The kernel holds off a freeze of the lower file system; we take that ourselves, further down. */
+	file_end_write(file);
 	err = vfs_fallocate(upper, mode, offset, len);
+	file_start_write(file);
 	fput(upper);
 	return err;
 }
@@ -473,7 +492,6 @@ int fb_mmap(struct file *file, struct vm_area_struct *vma)
 	struct backing_file_ctx ctx = { .cred = current_cred(), .user_file = file, .accessed = NULL };
 	/* The kernel hands the flag on for any mapping; a private one has nothing to be durable. */
 	bool sync = (vma->vm_flags & VM_SYNC) && (vma->vm_flags & VM_MAYSHARE);
-	const struct vm_operations_struct *ops;
 	struct file *backing;
 	int err;
 
@@ -487,13 +505,6 @@ int fb_mmap(struct file *file, struct vm_area_struct *vma)
 	fput(backing);
 	if (err)
 		return err;
-	ops = fb_wrap_vm_ops(FB_SB(file_inode(file)->i_sb), vma->vm_ops);
-	if (IS_ERR(ops))
-		return PTR_ERR(ops);
-	if (FB_SB(file_inode(file)->i_sb)->is_volatile)
-		vm_flags_set(vma, VM_MIXEDMAP);
-	vma->vm_ops = ops;
-	vma->vm_private_data = (void *)(uintptr_t)__kuid_val(current_uid());
 	if (sync) {
 		vm_flags_set(vma, VM_SYNC);
 		set_bit(FB_DAX_MAPPED, &FB_I(file_inode(file))->flags);

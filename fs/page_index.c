@@ -172,10 +172,12 @@ void fb_page_insert(struct fb_inode *fi, struct fb_page *page, pgoff_t index, u3
  * @fi: the inode
  * @index: where a page will be published
  *
- * Return: 0 or -ENOMEM. May sleep.
+ * Return: 0; -ENOMEM; -EFBIG: no page record can name the place. May sleep.
  */
 int fb_page_reserve(struct fb_inode *fi, pgoff_t index)
 {
+	if (index >= PS_MAX_INDEX)
+		return -EFBIG;
 	return xa_reserve(&fi->index, index, GFP_NOFS);
 }
 
@@ -343,7 +345,7 @@ void fb_page_detach(struct fb_inode *fi, struct fb_page *page)
 /**
  * fb_pages_forget() - the lower file is primary for these pages from now on
  * @fi: its inode; io_sem is held exclusively
- * @pages: pages that no mapping has and no hardware uses; free afterwards
+ * @pages: pages that no mapping has; free afterwards
  * @nr: how many, at most FB_FORGET_BATCH
  *
  * Their records are durably free before they can be used again, and before the

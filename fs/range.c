@@ -94,6 +94,18 @@ void fb_note_size(struct fb_inode *fi, u64 word)
 	fi->record_size = word & ~PS_SIZE_EXACT;
 }
 
+/* A cut that was not durable below becomes it. The record says @size then. */
+static int fb_end_cut(struct fb_inode *fi, loff_t size)
+{
+	int err = vfs_fsync(fi->wb_file, 1);
+
+	if (err)
+		return err;
+	clear_bit(FB_SIZE_EXACT, &fi->flags);
+	fb_note_size(fi, size);
+	return 0;
+}
+
 /* Would a crash after the lower cut bring back more, or other bytes, than the file had? */
 static bool fb_cut_concerns_cache(struct fb_inode *fi, loff_t size)
 {
@@ -114,6 +126,16 @@ static int fb_cut(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr *
 	int err;
 
 	inode_dio_wait(fi->lower);
+	/*
+	 * The record has room for one cut, and the file has grown since that one. A sync that is on its way
+	 * would leave it there, and cut off what it has told to be durable.
+	 */
+	if (was_exact && size > old) {
+		err = fb_end_cut(fi, old);
+		if (err)
+			return err;
+		was_exact = false;
+	}
 	if (concerns) {
 		set_bit(FB_SIZE_EXACT, &fi->flags);
 		fb_note_size(fi, size | PS_SIZE_EXACT);
@@ -234,12 +256,9 @@ static int fb_settle_size(struct fb_inode *fi)
 	/* Only the record knows how long it is: then what is asked for lies beyond the end, and is wrong. */
 	if (i_size_read(fi->lower) < i_size_read(&fi->vfs_inode))
 		return -EINVAL;
-	err = vfs_fsync(fi->wb_file, 1);
-	if (!err) {
-		clear_bit(FB_SIZE_EXACT, &fi->flags);
-		fb_note_size(fi, 0);
+	err = fb_end_cut(fi, 0);
+	if (!err)
 		fi->durable_size = min(fi->durable_size, i_size_read(fi->lower));
-	}
 	return err;
 }
 

@@ -22,11 +22,10 @@
  * @first: first page
  * @last: last page
  *
- * Waits for hardware to let go of pinned pages.
+ * What hardware uses goes, too: cache.c keeps it from being used again.
  */
 void fb_drop_range(struct fb_inode *fi, pgoff_t first, pgoff_t last)
 {
-	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
 	struct fb_page *pages[FB_FORGET_BATCH];
 	unsigned long index = first;
 	unsigned int nr;
@@ -37,8 +36,6 @@ void fb_drop_range(struct fb_inode *fi, pgoff_t first, pgoff_t last)
 			pages[nr] = fb_page_next(fi, &index, last);
 			if (!pages[nr])
 				break;
-			wait_var_event(&pfn_to_page(fb_page_pfn(fsb, pages[nr]))->_refcount,
-				       !fb_page_pinned(fsb, pages[nr]));
 			index++;
 		}
 		fb_pages_forget(fi, pages, nr);

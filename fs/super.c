@@ -54,8 +54,7 @@ static int fb_sync_fs(struct super_block *sb, int wait)
 		return 0;
 	/* Cuts first: what was appended after one must not be cut off again at recovery. */
 	err = fb_settle_all(fsb);
-	fb_sync_all(fsb);
-	err = err ?: fb_sync_lower_fs(fsb);
+	err = fb_sync_all(fsb) ?: err;
 	/* What the lower file system failed to write on its own account, syncfs() tells our users. */
 	lower_err = errseq_check_and_advance(&fsb->lower.mnt->mnt_sb->s_wb_err, &fsb->lower_wb_err);
 	if (lower_err)
@@ -252,7 +251,9 @@ static struct fb_sb *fb_alloc_sb(void)
 	spin_lock_init(&fsb->lru_lock);
 	spin_lock_init(&fsb->files_lock);
 	spin_lock_init(&fsb->inodes_lock);
+	mutex_init(&fsb->sync_all_lock);
 	INIT_LIST_HEAD(&fsb->free_pages);
+	INIT_LIST_HEAD(&fsb->held_pages);
 	INIT_LIST_HEAD(&fsb->clean_pages);
 	INIT_LIST_HEAD(&fsb->out_of_sync_pages);
 	INIT_LIST_HEAD(&fsb->inodes);

@@ -93,14 +93,17 @@ int fb_sync_below(struct fb_inode *fi, struct file *lower, bool datasync)
 {
 	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
 	bool attr = !datasync && test_and_clear_bit(FB_OWES_ATTR, &fi->flags);
-	unsigned int cuts = READ_ONCE(fi->cuts);
+	struct fb_tracker taken;
+	unsigned int cuts;
 	loff_t size;
 	int err;
 
+	clear_bit(FB_OWES_SYNC, &fi->flags);
+	smp_mb__after_atomic();	/* a cut that we don't count sets it again */
+	cuts = READ_ONCE(fi->cuts);
 	smp_rmb();	/* a size that is larger than a cut it does not know of shall not count */
 	size = i_size_read(fi->lower);
-	clear_bit(FB_OWES_SYNC, &fi->flags);
-	fb_track_take(fi);
+	taken = fb_track_take(fi);
 	fb_count(fsb, FB_SYNCS_LOWER, 1);
 	trace_fb_sync_below(fi);
 	err = FB_BREAK_SYNC ? 0 : vfs_fsync(lower, datasync);
@@ -110,8 +113,9 @@ int fb_sync_below(struct fb_inode *fi, struct file *lower, bool datasync)
 			set_bit(FB_OWES_ATTR, &fi->flags);
 		return err;
 	}
+	fb_track_held(fi, &taken);
 	down_write(&fi->io_sem);
-	if (fi->cuts == cuts) {		/* else it was cut meanwhile, and owes again */
+	if (fi->cuts == cuts) {		/* else it was cut meanwhile for the first time, and owes again */
 		if (test_and_clear_bit(FB_SIZE_EXACT, &fi->flags))
 			fb_note_size(fi, fi->record_size);
 		fi->durable_size = max(fi->durable_size, size);
@@ -121,22 +125,35 @@ int fb_sync_below(struct fb_inode *fi, struct file *lower, bool datasync)
 	return 0;
 }
 
-/* Makes the file's size durable, in PMem. Data up to it is durable already. */
-static int fb_sync_size(struct fb_inode *fi)
+static struct fb_end fb_end_now(const struct fb_inode *fi)
 {
-	loff_t size;
-	int err;
+	struct fb_end end;
+
+	end.cuts = READ_ONCE(fi->cuts);
+	smp_rmb();	/* a size that is larger than a cut it does not know of shall not count */
+	end.size = i_size_read(&fi->vfs_inode);
+	return end;
+}
+
+/*
+ * Makes the file's size durable, in PMem. Data up to it is durable already; what was written behind it since may not
+ * be. Returns -EAGAIN if the file was cut meanwhile: then the lower fsync makes the size durable that it has now.
+ */
+static int fb_sync_size(struct fb_inode *fi, const struct fb_end *end)
+{
+	int err = 0;
 
 	/* A cut says in its record how long the file is; what grew since is younger than this sync. */
-	if (i_size_read(&fi->vfs_inode) <= READ_ONCE(fi->durable_size) ||
-	    test_bit(FB_SIZE_EXACT, &fi->flags))
+	if (end->size <= READ_ONCE(fi->durable_size) || test_bit(FB_SIZE_EXACT, &fi->flags))
 		return 0;
 	down_write(&fi->io_sem);
-	size = i_size_read(&fi->vfs_inode);
-	err = size > fi->durable_size ? fb_record_get(fi) : 0;
-	if (!err && size > fi->durable_size) {
-		fb_note_size(fi, size);
-		fi->durable_size = size;
+	if (fi->cuts != end->cuts)
+		err = -EAGAIN;
+	else if (end->size > fi->durable_size)
+		err = fb_record_get(fi);
+	if (!err && end->size > fi->durable_size) {
+		fb_note_size(fi, end->size);
+		fi->durable_size = end->size;
 	}
 	up_write(&fi->io_sem);
 	return err;
@@ -156,6 +173,7 @@ static int fb_sync_size(struct fb_inode *fi)
 int fb_sync_inode(struct fb_inode *fi, struct file *lower, loff_t start, loff_t end, bool datasync)
 {
 	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
+	struct fb_end end_of_file;
 	bool below;
 	int err = 0;
 
@@ -165,21 +183,26 @@ int fb_sync_inode(struct fb_inode *fi, struct file *lower, loff_t start, loff_t 
 	 */
 	mutex_lock(&fi->sync_lock);
 	fb_sync_pages(fi, start >> PAGE_SHIFT, end >> PAGE_SHIFT);
-	below = test_bit(FB_OWES_SYNC, &fi->flags) || (!datasync && test_bit(FB_OWES_ATTR, &fi->flags));
+	end_of_file = fb_end_now(fi);
+	below = test_bit(FB_OWES_SYNC, &fi->flags) || test_bit(FB_SIZE_EXACT, &fi->flags) ||
+		(!datasync && test_bit(FB_OWES_ATTR, &fi->flags));
 	fi->overwritten = 0;
 	if (!below && !fb_track_empty(fi)) {
 		below = fsb->mode != FB_MODE_AUTO || fb_absorb(fi);
 		assign_bit(FB_SYNCED_IN_PMEM, &fi->flags, !below);
 	}
 	if (!below)
-		below = fb_sync_size(fi);
+		below = fb_sync_size(fi, &end_of_file);
 	if (!below) {
 		fb_count(fsb, FB_SYNCS_ABSORBED, 1);
 	} else {
+		end_of_file = fb_end_now(fi);
 		err = fb_sync_below(fi, lower, datasync);
-		/* Without a record all is below, and what grew meanwhile is owed by the next sync. */
+		/* Without a record all is below; and what is left after a cut is. */
 		if (!err && READ_ONCE(fi->file) != FB_NO_FILE)
-			err = fb_sync_size(fi);
+			err = fb_sync_size(fi, &end_of_file);
+		if (err == -EAGAIN)
+			err = 0;
 	}
 	mutex_unlock(&fi->sync_lock);
 	return err;
@@ -235,23 +258,38 @@ int fb_sync_lower_fs(struct fb_sb *fsb)
 }
 
 /**
- * fb_sync_all() - what PMem owes of all files becomes durable
+ * fb_sync_all() - syncfs(2) and sync(2)
  * @fsb: the mount
  *
- * For syncfs and sync: flushes mapped stores and notes sizes. What is volatile
- * the caller leaves to fb_sync_lower_fs().
+ * Mapped stores are flushed, and what is volatile is the lower file system's to sync. Only then are the sizes noted
+ * that the files had before.
+ *
+ * Return: 0 or the lower file system's error.
  */
-void fb_sync_all(struct fb_sb *fsb)
+int fb_sync_all(struct fb_sb *fsb)
 {
 	struct fb_walk walk;
 	struct fb_inode *fi;
+	int err;
 
+	mutex_lock(&fsb->sync_all_lock);
 	fb_walk_begin(fsb, &walk);
 	while ((fi = fb_walk_next(fsb, &walk))) {
 		mutex_lock(&fi->sync_lock);
 		fb_sync_pages(fi, 0, ULONG_MAX);
-		fb_sync_size(fi);
+		fi->end_to_sync = fb_end_now(fi);
 		mutex_unlock(&fi->sync_lock);
 		iput(&fi->vfs_inode);
 	}
+	err = fb_sync_lower_fs(fsb);
+	fb_walk_begin(fsb, &walk);
+	while (!err && (fi = fb_walk_next(fsb, &walk))) {
+		mutex_lock(&fi->sync_lock);
+		fb_sync_size(fi, &fi->end_to_sync);
+		mutex_unlock(&fi->sync_lock);
+		iput(&fi->vfs_inode);
+	}
+	fb_walk_end(fsb, &walk);
+	mutex_unlock(&fsb->sync_all_lock);
+	return err;
 }

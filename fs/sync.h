@@ -9,7 +9,7 @@
 int fb_sync_inode(struct fb_inode *fi, struct file *lower, loff_t start, loff_t end, bool datasync);
 int fb_sync_below(struct fb_inode *fi, struct file *lower, bool datasync);
 void fb_sync_pages(struct fb_inode *fi, pgoff_t first, pgoff_t last);
-void fb_sync_all(struct fb_sb *fsb);
+int fb_sync_all(struct fb_sb *fsb);
 int fb_sync_lower_fs(struct fb_sb *fsb);
 
 /* absorb.c */

@@ -11,7 +11,13 @@
  * before it is acknowledged (a store through a mapping: before the page table
  * entry is writable). A sync first empties the tracker and then makes durable
  * what was in it, so that a change that comes in between is noted for the next.
+ *
+ * Direct I/O, of any file, into a mapping of this one is noted when it begins,
+ * as a store; that it ended, which may be after a sync, nobody is told. So a sync
+ * leaves noted what it finds held for that.
  */
+#include <linux/pagevec.h>
+
 #include "tracker.h"
 
 /**
@@ -101,4 +107,51 @@ void fb_track_overflow(struct fb_inode *fi)
 	spin_lock(&fi->tracker_lock);
 	fi->tracker.overflow = true;
 	spin_unlock(&fi->tracker_lock);
+}
+
+/**
+ * fb_track_again() - what was taken could not be made durable
+ * @fi: the inode
+ * @taken: by fb_track_take()
+ */
+void fb_track_again(struct fb_inode *fi, const struct fb_tracker *taken)
+{
+	if (taken->overflow)
+		fb_track_overflow(fi);
+	for (unsigned int i = 0; i < taken->nr_ranges; i++)
+		fb_track(fi, (loff_t)taken->range[i].start << PAGE_SHIFT,
+			 (loff_t)taken->range[i].end << PAGE_SHIFT);
+}
+
+static bool fb_any_held(struct fb_inode *fi, pgoff_t first, pgoff_t last)
+{
+	struct folio_batch batch;
+	bool held = false;
+
+	folio_batch_init(&batch);
+	while (!held && filemap_get_folios(fi->lower->i_mapping, &first, last, &batch)) {
+		for (unsigned int i = 0; i < folio_batch_count(&batch); i++)
+			held = held || folio_maybe_dma_pinned(batch.folios[i]);
+		folio_batch_release(&batch);
+		cond_resched();
+	}
+	return held;
+}
+
+/**
+ * fb_track_held() - what a sync has made durable below may be changing still
+ * @fi: the inode
+ * @taken: by fb_track_take(), before the lower fsync that has just ended
+ */
+void fb_track_held(struct fb_inode *fi, const struct fb_tracker *taken)
+{
+	if (!test_bit(FB_STORED_MAPPED, &fi->flags))
+		return;
+	if (taken->overflow && fb_any_held(fi, 0, ULONG_MAX))
+		fb_track_overflow(fi);
+	for (unsigned int i = 0; i < taken->nr_ranges && !taken->overflow; i++) {
+		if (fb_any_held(fi, taken->range[i].start, taken->range[i].end - 1))
+			fb_track(fi, (loff_t)taken->range[i].start << PAGE_SHIFT,
+				 (loff_t)taken->range[i].end << PAGE_SHIFT);
+	}
 }

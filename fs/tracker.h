@@ -9,6 +9,8 @@ void fb_track(struct fb_inode *fi, loff_t start, loff_t end);
 struct fb_tracker fb_track_take(struct fb_inode *fi);
 bool fb_tracked(struct fb_inode *fi, pgoff_t index);
 void fb_track_overflow(struct fb_inode *fi);
+void fb_track_again(struct fb_inode *fi, const struct fb_tracker *taken);
+void fb_track_held(struct fb_inode *fi, const struct fb_tracker *taken);
 
 /* Whether there is anything in it. Racy: a write in progress may be missed, as a sync may miss it. */
 static inline bool fb_track_empty(const struct fb_inode *fi)

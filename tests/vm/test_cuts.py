@@ -2,7 +2,10 @@
 """What is left of forebay over ext4 when the power goes right after a call: on emulated devices, a cut is a copy."""
 
 import ctypes
+import mmap
 import os
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -132,3 +135,25 @@ def test_name_that_is_replaced_and_synced(pair):
         assert (left / "f").read_bytes() == b"new" * 1000
     os.close(new)
     os.close(fd)
+
+
+def test_direct_read_into_a_mapping_that_ends_after_a_sync(pair):
+    """The sync that comes after it has to know that there is something new."""
+    fd = settled(4)
+    run("modprobe dm-delay; dd if=/dev/zero bs=4096 count=1 status=none | tr '\\0' n | dd of=/dev/nvme0n1 conv=fsync status=none")
+    run("dmsetup create slow --table '0 2048 delay /dev/nvme0n1 0 1500' && dmsetup mknodes")
+    source = os.open("/dev/mapper/slow", os.O_RDONLY | os.O_DIRECT)
+    with mmap.mmap(fd, 4 * PAGE) as mapping:
+        mapping[PAGE:PAGE + 4] = b"____"
+        with ThreadPoolExecutor(1) as reader, memoryview(mapping)[PAGE:2 * PAGE] as target:
+            reading = reader.submit(os.preadv, source, [target], 0)
+            time.sleep(0.3)
+            os.fsync(fd)
+            assert not reading.done()
+            assert reading.result() == PAGE
+        os.fsync(fd)
+        for left in pair.after_cuts():
+            assert (left / "f").read_bytes()[PAGE:2 * PAGE] == b"n" * PAGE
+    os.close(source)
+    os.close(fd)
+    run("dmsetup remove --retry slow")

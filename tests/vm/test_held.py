@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Pages that somebody holds while their file is cut or deleted, and mappings that come about in other ways than mmap(2)."""
+
+import ctypes
+import os
+import time
+
+import pytest
+from libc import MAP_SHARED, MAP_SHARED_VALIDATE, MAP_SYNC, Mapping, fallocate, pages, syscall, vmsplice
+from stack import MOUNT, PAGE, run, small_cache
+
+REMAP_FILE_PAGES = 216
+MADV_REMOVE = 9
+PUNCH = 3
+
+
+def small(stack):
+    """The same with a cache that other files soon fill."""
+    stack.umount()
+    stack.cache = small_cache(4)
+    run(f"forebay format --force {stack.cache}")
+    stack.mount()
+
+
+def held(contents, nr=8):
+    """An open file with so many pages in PMem, and a pipe that holds them."""
+    fd = os.open(MOUNT / "held", os.O_RDWR | os.O_CREAT)
+    os.pwrite(fd, contents * (nr * PAGE // len(contents)), 0)
+    os.fsync(fd)
+    reader, writer = os.pipe()
+    with Mapping(fd, nr * PAGE, MAP_SHARED_VALIDATE | MAP_SYNC) as mapping:
+        for page in range(nr):
+            mapping.write(page * PAGE, contents[:1])
+        assert vmsplice(writer, mapping.address, nr * PAGE) == nr * PAGE
+    return fd, reader, writer
+
+
+def fill_the_cache(stack):
+    """Each free page is used."""
+    enough = stack.value("pages_absorbed") + 3 * stack.value("pages_total") // 2
+    deadline = time.time() + 60
+    with open(MOUNT / "other", "wb", buffering=0) as file:
+        while stack.value("pages_absorbed") < enough and time.time() < deadline:
+            for _ in range(32):
+                file.write(b"other!!!" * (16 * PAGE // 8))
+                os.fdatasync(file.fileno())
+            if not stack.value("pages_free"):
+                run(f"forebay drain {MOUNT}")
+    assert stack.value("pages_absorbed") >= enough, run(f"forebay status {MOUNT}")
+
+
+def wait_until_free(stack, nr):
+    """Those that let go must not be waited for long."""
+    deadline = time.time() + 30
+    while stack.value("pages_free") < nr and time.time() < deadline:
+        fill_the_cache(stack)
+        os.unlink(MOUNT / "other")
+        os.sync()
+        time.sleep(1.2)
+    assert stack.value("pages_free") >= nr
+
+
+def test_deleted_file(stack):
+    """What a pipe holds of a file that is deleted is no other file's, and is used again when it lets go."""
+    small(stack)
+    fd, reader, writer = held(b"secret__")
+    assert pages(fd) == 8
+    os.close(fd)
+    os.unlink(MOUNT / "held")
+    os.sync()
+    time.sleep(1.5)
+    fill_the_cache(stack)
+    assert os.read(reader, 8 * PAGE) == b"secret__" * (PAGE // 8) * 8
+    os.close(reader)
+    os.close(writer)
+    os.unlink(MOUNT / "other")
+    wait_until_free(stack, stack.value("pages_total") - 16)
+
+
+def test_cut_file(stack):
+    """Nobody waits for who holds a page, since that may be himself."""
+    small(stack)
+    fd, reader, writer = held(b"secret__")
+    os.ftruncate(fd, 0)
+    os.sync()
+    assert pages(fd) == 0
+    os.pwrite(fd, b"new" * PAGE, 0)
+    os.fsync(fd)
+    fill_the_cache(stack)
+    assert os.read(reader, 8 * PAGE) == b"secret__" * (PAGE // 8) * 8
+    assert os.pread(fd, 3 * PAGE + 1, 0) == b"new" * PAGE
+    for end in (fd, reader, writer):
+        os.close(end)
+
+
+def test_hole_in_clean_pages(stack):
+    """Likewise; out-of-sync pages are busy (test_drop.py)."""
+    small(stack)
+    fd, reader, writer = held(b"secret__")
+    os.read(reader, 8 * PAGE)
+    run(f"forebay drain {MOUNT}")
+    with Mapping(fd, 8 * PAGE, MAP_SHARED) as mapping:
+        assert mapping.read(PAGE, 8) == b"secret__"
+        vmsplice(writer, mapping.address, 8 * PAGE)
+    fallocate(fd, PUNCH, 0, 8 * PAGE)
+    assert os.pread(fd, 8 * PAGE, 0) == bytes(8 * PAGE)
+    for end in (fd, reader, writer):
+        os.close(end)
+
+
+def test_unmount_with_a_held_page(stack):
+    """The cache is given back, and what is still held isn't handed out by the next mount."""
+    small(stack)
+    fd, reader, writer = held(b"secret__")
+    os.close(fd)
+    os.unlink(MOUNT / "held")
+    stack.umount()
+    stack.mount()
+    fill_the_cache(stack)
+    assert os.read(reader, 8 * PAGE) == b"secret__" * (PAGE // 8) * 8
+    os.close(reader)
+    os.close(writer)
+
+
+def test_remapped_pages(folder):
+    """remap_file_pages() maps anew; that mapping has the pages in PMem, too."""
+    fd = os.open(folder / "f", os.O_RDWR | os.O_CREAT)
+    os.pwrite(fd, b"a" * 4 * PAGE, 0)
+    os.fsync(fd)
+    with Mapping(fd, 4 * PAGE) as mapping:
+        os.pwrite(fd, b"b" * PAGE, PAGE)
+        syscall(REMAP_FILE_PAGES, ctypes.c_void_p(mapping.address + 2 * PAGE), ctypes.c_size_t(PAGE), 0, ctypes.c_size_t(1), 0)
+        assert mapping.read(2 * PAGE, 8) == b"bbbbbbbb"
+        mapping.write(2 * PAGE, b"stored")
+        assert os.pread(fd, 6, PAGE) == b"stored"
+        assert mapping.read(PAGE, 6) == b"stored"
+    os.close(fd)
+
+
+def test_madv_remove(folder):
+    """A hole through a mapping, of pages in PMem."""
+    fd = os.open(folder / "f", os.O_RDWR | os.O_CREAT)
+    os.pwrite(fd, b"a" * 4 * PAGE, 0)
+    os.fsync(fd)
+    with Mapping(fd, 4 * PAGE) as mapping:
+        assert ctypes.CDLL(None).madvise(ctypes.c_void_p(mapping.address + PAGE), ctypes.c_size_t(PAGE), MADV_REMOVE) == 0
+        assert mapping.read(PAGE, PAGE) == bytes(PAGE)
+    assert os.pread(fd, 4 * PAGE, 0) == b"a" * PAGE + bytes(PAGE) + b"a" * 2 * PAGE
+    os.close(fd)
+
+
+@pytest.mark.parametrize("stack", [{"fs": "xfs"}], indirect=True)
+def test_place_that_no_record_can_name(stack):
+    """Beyond 4 PiB, which xfs has: what is there is synced to storage."""
+    fd = os.open(MOUNT / "far", os.O_RDWR | os.O_CREAT)
+    for place, contents in ((0, b"old!"), (1 << 52, b"old!"), (0, b"near"), (1 << 52, b"far!")):
+        os.pwrite(fd, contents * 1024, place)
+        os.fsync(fd)
+    assert pages(fd) == 1
+    stack.drain()
+    for place, contents in ((0, b"near"), (1 << 52, b"far!")):
+        assert os.pread(fd, PAGE, place) == contents * 1024
+    os.close(fd)
