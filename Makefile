@@ -90,6 +90,9 @@ powercut: modules tools ## cut the power N times and look for lost promises (N=1
 powercut-selftest: modules tools ## show that the power-cut campaign notices faults put in on purpose
 	tests/powercut/selftest
 
+powercut-emulated: modules tools ## the same on emulated devices, in one boot, which loses more (N=100, PLANS='--fs xfs ...')
+	tests/emu/plans $(or $(N),100) $(PLANS)
+
 emucuts: modules tools ## thousands of emulated power cuts in one boot (N=1000, EMUCUTS='--subject writelog ...')
 	tests/emu/run $(or $(N),1000) $(EMUCUTS)
 
@@ -106,4 +109,4 @@ check: ## static checks: checkpatch, sparse, W=1, analyzers, Python and man page
 clean: ## remove build/
 	rm -rf build
 
-.PHONY: help setup modules test test-all test-machine test-host test-tools test-vm demo bench test-core test-apps debug-kernel test-pmdk test-agree powercut powercut-selftest emucuts tools lib check clean
+.PHONY: help setup modules test test-all test-machine test-host test-tools test-vm demo bench test-core test-apps debug-kernel test-pmdk test-agree powercut powercut-selftest powercut-emulated emucuts tools lib check clean
