@@ -19,7 +19,8 @@
  *
  * Folios that hardware uses don't move: then the sync goes below. They are known
  * by being pinned for DMA, or by a reference that nobody here has: not everyone
- * pins (direct reads of NFS take plain references).
+ * pins (direct reads of NFS take plain references). Faults, which have references
+ * themselves, and two of them one each, go by pins alone.
  */
 #include "cache.h"
 #include "page_index.h"
@@ -28,10 +29,9 @@
 #include "tracker.h"
 
 /* @folio is locked, looked up by the caller, and unmapped. Who is yet to put it on a list of the LRU has a reference. */
-static bool fb_folio_held(struct folio *folio)
+static bool fb_folio_referenced(struct folio *folio)
 {
-	return folio_maybe_dma_pinned(folio) ||
-	       folio_ref_count(folio) > folio_nr_pages(folio) + 1 + folio_test_private(folio) +
+	return folio_ref_count(folio) > folio_nr_pages(folio) + 1 + folio_test_private(folio) +
 					!folio_test_lru(folio) + folio_mapcount(folio);
 }
 
@@ -39,11 +39,12 @@ static bool fb_folio_held(struct folio *folio)
  * fb_lower_folio() - the lower folio of a page, so that it can move
  * @fi: the inode; io_sem is held exclusively
  * @index: the page
+ * @alone: nobody else may have a reference
  *
  * Return: the folio, referenced, locked, up to date, and this page of it unmapped; -ENOENT if there is
  * none, -EBUSY if the page can't move now.
  */
-struct folio *fb_lower_folio(struct fb_inode *fi, pgoff_t index)
+struct folio *fb_lower_folio(struct fb_inode *fi, pgoff_t index, bool alone)
 {
 	struct address_space *mapping = fi->lower->i_mapping;
 	struct folio *folio = filemap_lock_folio(mapping, index);
@@ -52,7 +53,8 @@ struct folio *fb_lower_folio(struct fb_inode *fi, pgoff_t index)
 		return folio;
 	if (folio_mapped(folio))
 		unmap_mapping_pages(mapping, index, 1, false);
-	if (folio_test_uptodate(folio) && !fb_folio_held(folio))
+	if (folio_test_uptodate(folio) && !folio_maybe_dma_pinned(folio) &&
+	    !(alone && fb_folio_referenced(folio)))
 		return folio;
 	folio_unlock(folio);
 	folio_put(folio);
@@ -73,12 +75,13 @@ static bool fb_lower_is_durable(struct fb_inode *fi, struct folio *folio, pgoff_
  * fb_move_in() - copy one volatile page to PMem
  * @fi: the inode; io_sem is held exclusively
  * @index: a page that is not in PMem
+ * @alone: as for fb_lower_folio()
  * @in: becomes the copy, for fb_pages_publish() or fb_page_unreserve()
  *
  * Return: 0; -ENOSPC if no page is free; -ENOENT if the lower page cache hasn't
  * the page, -EBUSY if it can't move now; -ENOMEM.
  */
-int fb_move_in(struct fb_inode *fi, pgoff_t index, struct fb_incoming *in)
+int fb_move_in(struct fb_inode *fi, pgoff_t index, bool alone, struct fb_incoming *in)
 {
 	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
 	struct folio *folio;
@@ -94,7 +97,7 @@ int fb_move_in(struct fb_inode *fi, pgoff_t index, struct fb_incoming *in)
 		fb_page_put_free(fsb, in->page);
 		return err;
 	}
-	folio = fb_lower_folio(fi, index);
+	folio = fb_lower_folio(fi, index, alone);
 	if (IS_ERR(folio)) {
 		fb_page_unreserve(fi, in);
 		return PTR_ERR(folio);
@@ -123,7 +126,7 @@ static int fb_absorb_batch(struct fb_inode *fi, pgoff_t *index, pgoff_t end)
 			fb_page_touch(fi, page);
 			continue;
 		}
-		err = fb_move_in(fi, *index, &in[nr]);
+		err = fb_move_in(fi, *index, true, &in[nr]);
 		if (err)
 			break;
 		in[nr++].clean = false;		/* likewise */

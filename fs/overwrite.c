@@ -46,7 +46,7 @@ static bool fb_lower_is_quiet(struct fb_inode *fi, pgoff_t index)
 
 	if (!mapping_mapped(fi->lower->i_mapping))
 		return true;
-	folio = fb_lower_folio(fi, index);
+	folio = fb_lower_folio(fi, index, true);
 	if (IS_ERR(folio))
 		return PTR_ERR(folio) == -ENOENT;
 	folio_unlock(folio);

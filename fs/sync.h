@@ -14,7 +14,7 @@ int fb_sync_lower_fs(struct fb_sb *fsb);
 
 /* absorb.c */
 int fb_absorb(struct fb_inode *fi);
-struct folio *fb_lower_folio(struct fb_inode *fi, pgoff_t index);
-int fb_move_in(struct fb_inode *fi, pgoff_t index, struct fb_incoming *in);
+struct folio *fb_lower_folio(struct fb_inode *fi, pgoff_t index, bool alone);
+int fb_move_in(struct fb_inode *fi, pgoff_t index, bool alone, struct fb_incoming *in);
 
 #endif

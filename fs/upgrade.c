@@ -47,7 +47,7 @@ int fb_bring_page(struct fb_inode *fi, pgoff_t index)
 	if (index >= fb_pages_in_file(fi)) {
 		err = -ENXIO;
 	} else if (!fb_page_find(fi, index)) {
-		err = fb_record_for_pages(fi) ?: fb_move_in(fi, index, &in);
+		err = fb_record_for_pages(fi) ?: fb_move_in(fi, index, false, &in);
 		if (!err)
 			fb_pages_publish(fi, &in, 1);
 	}
@@ -75,7 +75,7 @@ static int fb_upgrade_batch(struct fb_inode *fi, pgoff_t *index, pgoff_t last, b
 		}
 		if (fb_page_find(fi, *index) || (!whole && !fb_belongs_in_pmem(fi, *index, *index)))
 			continue;
-		err = fb_move_in(fi, *index, &in[nr]);
+		err = fb_move_in(fi, *index, false, &in[nr]);
 		if (!err)
 			nr++;
 		else if (err != -ENOENT && err != -EBUSY)	/* these stay volatile, for now */
