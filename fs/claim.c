@@ -20,6 +20,7 @@
  *
  * The tree changes under io_sem held exclusively, and every fb_page->resident with it.
  */
+#include <linux/capability.h>
 #include <linux/interval_tree_generic.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
@@ -206,7 +207,7 @@ static int __fb_claim(struct fb_inode *fi, const struct fb_claimant *who, pgoff_
 
 	pages = fb_claim_gaps(fi, who, first, last, &fresh);
 	if (pages > 0 && who->kind != FB_ATTACHED)
-		payer = fb_pin_charge(FB_SB(fi->vfs_inode.i_sb), who->uid, pages);
+		payer = fb_pin_charge(FB_SB(fi->vfs_inode.i_sb), who->uid, who->privileged, pages);
 	if (IS_ERR(payer))
 		pages = PTR_ERR(payer);
 	list_for_each_entry_safe(claim, next, &fresh, list) {
@@ -446,6 +447,13 @@ void fb_claims_cut(struct fb_inode *fi, pgoff_t beyond)
 		iput(&fi->vfs_inode);
 }
 
+/* Somebody else may fault it in: process_vm_writev(), or a kernel thread that has all capabilities. */
+static bool fb_vma_is_privileged(const struct vm_area_struct *vma)
+{
+	return current->mm == vma->vm_mm && !(current->flags & PF_KTHREAD) &&
+	       has_capability_noaudit(current, CAP_IPC_LOCK);
+}
+
 /**
  * fb_claim_locked_vma() - a page of a locked MAP_SYNC mapping is faulted in
  * @fi: the inode; takes io_sem
@@ -456,7 +464,8 @@ void fb_claims_cut(struct fb_inode *fi, pgoff_t beyond)
  */
 int fb_claim_locked_vma(struct fb_inode *fi, struct vm_area_struct *vma, pgoff_t index)
 {
-	struct fb_claimant who = { .kind = FB_LOCKED, .uid = fb_vma_user(vma) };
+	struct fb_claimant who = { .kind = FB_LOCKED, .uid = fb_vma_user(vma),
+				   .privileged = fb_vma_is_privileged(vma) };
 	pgoff_t beyond = fb_pages_in_file(fi);
 	pgoff_t last = min(vma->vm_pgoff + vma_pages(vma), beyond) - 1;
 	bool claimed;
@@ -476,7 +485,8 @@ int fb_claim_locked_vma(struct fb_inode *fi, struct vm_area_struct *vma, pgoff_t
  * @fi: the inode; io_sem is held exclusively
  * @index: the page
  *
- * Return: true if it is, and its user may have so many: then it is pinned now.
+ * Return: true if it is, and its user may have so many: then it is pinned now. Whether he has CAP_IPC_LOCK
+ * isn't known here; with it he pins the page again when it is faulted in.
  */
 bool fb_claim_locked_page(struct fb_inode *fi, pgoff_t index)
 {

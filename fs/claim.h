@@ -17,6 +17,7 @@ struct fb_claimant {
 	enum fb_claim_kind kind;
 	const struct file *file;
 	kuid_t uid;			/* who pays */
+	bool privileged;		/* and isn't held to a user's limit */
 };
 
 /* claim.c */
@@ -42,7 +43,7 @@ static inline bool fb_has_claims(const struct fb_inode *fi)
 
 /* pin_limit.c */
 struct fb_payer;
-struct fb_payer *fb_pin_charge(struct fb_sb *fsb, kuid_t uid, unsigned long pages);
+struct fb_payer *fb_pin_charge(struct fb_sb *fsb, kuid_t uid, bool privileged, unsigned long pages);
 void fb_pin_uncharge(struct fb_sb *fsb, struct fb_payer *payer, unsigned long pages);
 
 #endif

@@ -146,7 +146,8 @@ long fb_ioctl_range(struct file *file, unsigned int nr, struct forebay_range __u
 {
 	bool pin = nr == _IOC_NR(FOREBAY_IOC_PIN), attach = nr == _IOC_NR(FOREBAY_IOC_ATTACH);
 	struct fb_inode *fi = FB_I(file_inode(file));
-	struct fb_claimant who = { .uid = current_uid() };
+	struct fb_claimant who = { .uid = current_uid(),
+				   .privileged = has_capability_noaudit(current, CAP_IPC_LOCK) };
 	struct forebay_range range;
 	pgoff_t first, last;
 	int err;

@@ -5,9 +5,9 @@
  *
  * Pages are paid for when they are claimed, before they are there. Who claims a page twice pays
  * once; two who claim the same page pay both. Who has CAP_IPC_LOCK may pin more than other users, but
- * not more than the mount has for all: others need room to work.
+ * not more than the mount has for all: others need room to work. The caller says who that is, for the task
+ * that runs here need not be the user's: reclaim, too, finds locked pages.
  */
-#include <linux/capability.h>
 #include <linux/slab.h>
 
 #include "claim.h"
@@ -33,14 +33,14 @@ static struct fb_payer *fb_payer_find(struct fb_sb *fsb, kuid_t uid)
 /**
  * fb_pin_charge() - may a user have so many more pages pinned?
  * @fsb: the mount
- * @uid: the user; the current task's capabilities count
+ * @uid: the user
+ * @privileged: the limit of a user doesn't hold
  * @pages: more than 0
  *
  * Return: who pays, for fb_pin_uncharge(); or ERR_PTR(-ENOMEM) with nothing charged.
  */
-struct fb_payer *fb_pin_charge(struct fb_sb *fsb, kuid_t uid, unsigned long pages)
+struct fb_payer *fb_pin_charge(struct fb_sb *fsb, kuid_t uid, bool privileged, unsigned long pages)
 {
-	bool privileged = has_capability_noaudit(current, CAP_IPC_LOCK);
 	struct fb_payer *fresh = kzalloc(sizeof(*fresh), GFP_NOFS), *payer;
 	unsigned long has;
 

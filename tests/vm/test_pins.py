@@ -296,6 +296,33 @@ def test_lock_limits(small):
     os.close(fd)
 
 
+def test_lock_noticed_by_root(small):
+    """A lock of pages that were there counts by its user's limit, although root's drop, or the kernel, notices it."""
+    import resource  # pylint: disable=import-outside-toplevel
+    resource.setrlimit(resource.RLIMIT_MEMLOCK, (64 << 20, 64 << 20))
+    fd = make("f", 400)
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if not pid:
+        try:
+            os.setresuid(NOBODY, NOBODY, NOBODY)
+            dax = Mapping(os.open(MOUNT / "f", os.O_RDWR), 400 * PAGE, DAX)
+            dax.read(0, 400 * PAGE)
+            dax.lock()
+            os.write(writer, b"x")
+            signal.pause()
+        finally:
+            os._exit(1)
+    os.close(writer)
+    assert os.read(reader, 1) == b"x"
+    assert drop(fd) == (144, 256, 0) and small.value("pages_pinned") == 256 == small.value("pin_limit_user")
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    assert info(fd).pinned == 0 and small.value("pages_pinned") == 0
+    os.close(reader)
+    os.close(fd)
+
+
 def test_lock_parts_and_fork(small):
     """Locked in parts, a part unlocked, moved, forked (a child inherits no lock)."""
     fd = make("f", 64)
