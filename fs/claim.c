@@ -5,7 +5,9 @@
  *
  * Each claimant has a set of pages of each file, whatever the number of calls that made it: to claim a
  * page twice is to claim it once, and costs once (pin_limit.c). Sets of different claimants overlap
- * freely; a page is pinned as long as one of them has it. The sets of an inode are in one interval tree.
+ * freely; a page is pinned as long as one of them has it. The sets of an inode are in interval trees, one for
+ * each kind: anybody may attach any number of ranges, for nothing, and whether a page is pinned is asked for
+ * every page. Pinned ranges are as few as the pages that they cost.
  *
  * Whose:
  *   - of an open file description: end with its last close;
@@ -18,7 +20,8 @@
  *
  * A cut takes the pinned pages beyond the new end out of every set; attached ranges stay.
  *
- * The tree changes under io_sem held exclusively, and every fb_page->resident with it.
+ * The trees change under io_sem held exclusively, and every fb_page->resident with them. Walks over a tree
+ * let others run: it may be large.
  */
 #include <linux/capability.h>
 #include <linux/interval_tree_generic.h>
@@ -43,19 +46,21 @@ struct fb_claim {
 INTERVAL_TREE_DEFINE(struct fb_claim, rb, unsigned long, subtree_last, FB_CLAIM_FIRST, FB_CLAIM_LAST,
 		     static inline, fb_claims)
 
+/* Of the same kind. */
 static bool fb_same_claimant(const struct fb_claimant *a, const struct fb_claimant *b)
 {
-	return a->kind == b->kind && a->file == b->file && (a->kind != FB_LOCKED || uid_eq(a->uid, b->uid));
+	return a->file == b->file && (a->kind != FB_LOCKED || uid_eq(a->uid, b->uid));
 }
 
-/* The first claim of @who that has a page of the range. */
-static struct fb_claim *fb_claim_find(struct fb_inode *fi, const struct fb_claimant *who, pgoff_t first,
-				      pgoff_t last)
+/* The next claim of @who that has a page of the range, in file order; the first if @claim is NULL. */
+static struct fb_claim *fb_claim_next(struct fb_inode *fi, struct fb_claim *claim,
+				      const struct fb_claimant *who, pgoff_t first, pgoff_t last)
 {
-	struct fb_claim *claim = fb_claims_iter_first(&fi->claims, first, last);
-
-	while (claim && !fb_same_claimant(&claim->who, who))
-		claim = fb_claims_iter_next(claim, first, last);
+	do {
+		claim = claim ? fb_claims_iter_next(claim, first, last) :
+				fb_claims_iter_first(&fi->claims[who->kind], first, last);
+		cond_resched();
+	} while (claim && !fb_same_claimant(&claim->who, who));
 	return claim;
 }
 
@@ -66,11 +71,8 @@ static struct fb_claim *fb_claim_find(struct fb_inode *fi, const struct fb_claim
  */
 bool fb_is_pinned(struct fb_inode *fi, pgoff_t index)
 {
-	struct fb_claim *claim = fb_claims_iter_first(&fi->claims, index, index);
-
-	while (claim && claim->who.kind == FB_ATTACHED)
-		claim = fb_claims_iter_next(claim, index, index);
-	return claim;
+	return fb_claims_iter_first(&fi->claims[FB_PINNED_RANGE], index, index) ||
+	       fb_claims_iter_first(&fi->claims[FB_LOCKED], index, index);
 }
 
 /**
@@ -81,36 +83,31 @@ bool fb_is_pinned(struct fb_inode *fi, pgoff_t index)
  */
 bool fb_is_claimed(struct fb_inode *fi, pgoff_t first, pgoff_t last)
 {
-	return fb_claims_iter_first(&fi->claims, first, last);
+	for (unsigned int kind = 0; kind < FB_NR_CLAIM_KINDS; kind++) {
+		if (fb_claims_iter_first(&fi->claims[kind], first, last))
+			return true;
+	}
+	return false;
 }
 
 /**
- * fb_claims_of_page() - the kinds of claims on a page
+ * fb_claimed_next() - the next stretch that is claimed
  * @fi: the inode; io_sem is held, in either way
- * @index: the page
- * @until: a later page; becomes the last one up to which that is the same
+ * @kind: how
+ * @first: where to begin; becomes the first page of the stretch
+ * @last: where to end; becomes its last page. The next stretch may follow at once
  *
- * Return: FOREBAY_RANGE_* bits.
+ * Return: whether there is one.
  */
-unsigned int fb_claims_of_page(struct fb_inode *fi, pgoff_t index, pgoff_t *until)
+bool fb_claimed_next(struct fb_inode *fi, enum fb_claim_kind kind, pgoff_t *first, pgoff_t *last)
 {
-	static const unsigned int bits[] = {
-		[FB_ATTACHED] = FOREBAY_RANGE_ATTACHED, [FB_PINNED_RANGE] = FOREBAY_RANGE_PINNED };
-	struct fb_claim *claim;
-	unsigned int kinds = 0;
+	struct fb_claim *claim = fb_claims_iter_first(&fi->claims[kind], *first, *last);
 
-	for (claim = fb_claims_iter_first(&fi->claims, index, *until); claim;
-	     claim = fb_claims_iter_next(claim, index, *until)) {
-		if (claim->who.kind == FB_LOCKED)	/* the mappings know better */
-			continue;
-		if (claim->first > index) {
-			*until = claim->first - 1;	/* they come by their first pages */
-			break;
-		}
-		kinds |= bits[claim->who.kind];
-		*until = min(*until, claim->last);
-	}
-	return kinds;
+	if (!claim)
+		return false;
+	*first = max(*first, claim->first);
+	*last = min(*last, claim->last);
+	return true;
 }
 
 /* The pages of a range that are in PMem learn whether they are pinned. */
@@ -119,15 +116,42 @@ static void fb_claims_apply(struct fb_inode *fi, pgoff_t first, pgoff_t last)
 	struct fb_page *page;
 	unsigned long index;
 
-	xa_for_each_range(&fi->index, index, page, first, last)
+	xa_for_each_range(&fi->index, index, page, first, last) {
 		fb_page_set_resident(fi, page, fb_is_pinned(fi, index));
+		cond_resched();
+	}
+}
+
+static bool fb_claim_is_kept(const struct fb_claim *claim)
+{
+	return !claim->who.file && claim->who.kind != FB_LOCKED;
+}
+
+static void fb_claim_insert(struct fb_inode *fi, struct fb_claim *claim)
+{
+	fb_claims_insert(claim, &fi->claims[claim->who.kind]);
+	fi->nr_kept += fb_claim_is_kept(claim);
+}
+
+static void fb_claim_remove(struct fb_inode *fi, struct fb_claim *claim)
+{
+	fb_claims_remove(claim, &fi->claims[claim->who.kind]);
+	fi->nr_kept -= fb_claim_is_kept(claim);
+}
+
+/* Pages are not in a claim any more; nor is this in the tree with them. */
+static void fb_claim_gave_up(struct fb_inode *fi, const struct fb_claim *claim, pgoff_t first, pgoff_t last)
+{
+	if (!claim->payer)
+		return;
+	fb_pin_uncharge(FB_SB(fi->vfs_inode.i_sb), claim->payer, last - first + 1);
+	fb_claims_apply(fi, first, last);
 }
 
 static void fb_claim_free(struct fb_inode *fi, struct fb_claim *claim)
 {
-	fb_claims_remove(claim, &fi->claims);
-	if (claim->payer)
-		fb_pin_uncharge(FB_SB(fi->vfs_inode.i_sb), claim->payer, claim->last - claim->first + 1);
+	fb_claim_remove(fi, claim);
+	fb_claim_gave_up(fi, claim, claim->first, claim->last);
 	kfree(claim);
 }
 
@@ -135,7 +159,6 @@ static void fb_claim_free(struct fb_inode *fi, struct fb_claim *claim)
 static void fb_claim_shrink(struct fb_inode *fi, struct fb_claim *claim, pgoff_t first, pgoff_t last)
 {
 	struct fb_claim *rest;
-	unsigned long gone;
 
 	first = max(first, claim->first);
 	last = min(last, claim->last);
@@ -143,21 +166,19 @@ static void fb_claim_shrink(struct fb_inode *fi, struct fb_claim *claim, pgoff_t
 		fb_claim_free(fi, claim);
 		return;
 	}
-	gone = last - first + 1;
-	fb_claims_remove(claim, &fi->claims);
+	fb_claim_remove(fi, claim);
 	if (first > claim->first && last < claim->last) {
 		rest = kmalloc(sizeof(*rest), GFP_NOFS | __GFP_NOFAIL | __GFP_ACCOUNT);
 		*rest = *claim;
 		rest->first = last + 1;
-		fb_claims_insert(rest, &fi->claims);
+		fb_claim_insert(fi, rest);
 	}
 	if (first > claim->first)
 		claim->last = first - 1;
 	else
 		claim->first = last + 1;
-	fb_claims_insert(claim, &fi->claims);
-	if (claim->payer)
-		fb_pin_uncharge(FB_SB(fi->vfs_inode.i_sb), claim->payer, gone);
+	fb_claim_insert(fi, claim);
+	fb_claim_gave_up(fi, claim, first, last);
 }
 
 static int fb_claim_new(struct list_head *fresh, const struct fb_claimant *who, pgoff_t first, pgoff_t last)
@@ -177,21 +198,19 @@ static int fb_claim_new(struct list_head *fresh, const struct fb_claimant *who, 
 static long fb_claim_gaps(struct fb_inode *fi, const struct fb_claimant *who, pgoff_t first, pgoff_t last,
 			  struct list_head *fresh)
 {
-	struct fb_claim *claim;
+	struct fb_claim *claim = NULL;
 	long pages = 0;
 	pgoff_t end;
 
 	while (first <= last) {
-		claim = fb_claim_find(fi, who, first, last);
-		if (claim && claim->first <= first) {
-			first = claim->last + 1;
-			continue;
+		claim = fb_claim_next(fi, claim, who, first, last);
+		end = claim ? claim->first : last + 1;
+		if (first < end) {
+			if (fb_claim_new(fresh, who, first, end - 1))
+				return -ENOMEM;
+			pages += end - first;
 		}
-		end = claim ? claim->first - 1 : last;
-		if (fb_claim_new(fresh, who, first, end))
-			return -ENOMEM;
-		pages += end - first + 1;
-		first = end + 1;
+		first = claim ? claim->last + 1 : end;
 	}
 	return pages;
 }
@@ -217,21 +236,11 @@ static int __fb_claim(struct fb_inode *fi, const struct fb_claimant *who, pgoff_
 		}
 		claim->payer = payer;
 		claim->mark = mark;
-		fb_claims_insert(claim, &fi->claims);
+		fb_claim_insert(fi, claim);
 	}
 	if (pages > 0 && who->kind != FB_ATTACHED)
 		fb_claims_apply(fi, first, last);
 	return pages < 0 ? pages : 0;
-}
-
-static bool fb_any_kept(struct fb_inode *fi)
-{
-	struct fb_claimant who = { .kind = FB_ATTACHED };
-
-	if (fb_claim_find(fi, &who, 0, FB_LAST_PAGE))
-		return true;
-	who.kind = FB_PINNED_RANGE;
-	return fb_claim_find(fi, &who, 0, FB_LAST_PAGE);
 }
 
 /*
@@ -241,7 +250,7 @@ static bool fb_any_kept(struct fb_inode *fi)
 static bool fb_claims_keep(struct fb_inode *fi)
 {
 	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
-	bool keep = fb_any_kept(fi), kept;
+	bool keep = fi->nr_kept, kept;
 
 	spin_lock(&fsb->inodes_lock);
 	kept = !list_empty(&fi->kept);
@@ -257,10 +266,14 @@ static bool fb_claims_keep(struct fb_inode *fi)
 
 static void __fb_unclaim(struct fb_inode *fi, const struct fb_claimant *who, pgoff_t first, pgoff_t last)
 {
-	struct fb_claim *claim;
+	struct fb_claim *claim, *next;
 
-	while (first <= last && (claim = fb_claim_find(fi, who, first, last)))
+	if (first > last)
+		return;
+	for (claim = fb_claim_next(fi, NULL, who, first, last); claim; claim = next) {
+		next = fb_claim_next(fi, claim, who, first, last);
 		fb_claim_shrink(fi, claim, first, last);
+	}
 }
 
 /* What of one claimant's lock isn't locked any more doesn't count. */
@@ -274,6 +287,7 @@ static void fb_claim_refresh(struct fb_inode *fi, struct fb_claimant who, pgoff_
 		pos = last + 1;
 		first = pos;
 		last = end;
+		cond_resched();
 	}
 	__fb_unclaim(fi, &who, pos, end);
 }
@@ -284,21 +298,17 @@ static void fb_claim_refresh(struct fb_inode *fi, struct fb_claimant who, pgoff_
  */
 void fb_claims_refresh(struct fb_inode *fi)
 {
+	struct rb_root_cached *locked = &fi->claims[FB_LOCKED];
 	struct fb_claim *claim, *next;
-	bool any = false;
 
-	if (!fb_has_claims(fi))
+	if (RB_EMPTY_ROOT(&locked->rb_root))
 		return;
 	down_write(&fi->io_sem);
-	for (claim = fb_claims_iter_first(&fi->claims, 0, FB_LAST_PAGE); claim; claim = next) {
+	for (claim = fb_claims_iter_first(locked, 0, FB_LAST_PAGE); claim; claim = next) {
 		next = fb_claims_iter_next(claim, 0, FB_LAST_PAGE);
-		if (claim->who.kind != FB_LOCKED)
-			continue;
 		fb_claim_refresh(fi, claim->who, claim->first, claim->last);
-		any = true;
+		cond_resched();
 	}
-	if (any)
-		fb_claims_apply(fi, 0, FB_LAST_PAGE);
 	up_write(&fi->io_sem);
 }
 
@@ -353,12 +363,10 @@ int fb_claim(struct fb_inode *fi, const struct fb_claimant *who, pgoff_t first, 
  * Gives io_sem back after claims were given up. The caller has a reference, or the file had claims
  * of nobody's.
  */
-static void fb_claims_changed(struct fb_inode *fi, pgoff_t first, pgoff_t last)
+static void fb_claims_changed(struct fb_inode *fi)
 {
-	bool put;
+	bool put = fb_claims_keep(fi);
 
-	fb_claims_apply(fi, first, last);
-	put = fb_claims_keep(fi);
 	up_write(&fi->io_sem);
 	if (put)
 		iput(&fi->vfs_inode);
@@ -375,21 +383,25 @@ void fb_unclaim(struct fb_inode *fi, const struct fb_claimant *who, pgoff_t firs
 {
 	down_write(&fi->io_sem);
 	__fb_unclaim(fi, who, first, last);
-	fb_claims_changed(fi, first, last);
+	fb_claims_changed(fi);
 }
 
 /* Frees all claims that @unwanted says. io_sem is held exclusively, and given back. */
 static void fb_claims_filter(struct fb_inode *fi, bool (*unwanted)(const struct fb_claim *, const void *),
 			     const void *arg)
 {
-	struct fb_claim *claim = fb_claims_iter_first(&fi->claims, 0, FB_LAST_PAGE), *next;
+	struct fb_claim *claim, *next;
 
-	for (; claim; claim = next) {
-		next = fb_claims_iter_next(claim, 0, FB_LAST_PAGE);
-		if (unwanted(claim, arg))
-			fb_claim_free(fi, claim);
+	for (unsigned int kind = 0; kind < FB_NR_CLAIM_KINDS; kind++) {
+		claim = fb_claims_iter_first(&fi->claims[kind], 0, FB_LAST_PAGE);
+		for (; claim; claim = next) {
+			next = fb_claims_iter_next(claim, 0, FB_LAST_PAGE);
+			if (unwanted(claim, arg))
+				fb_claim_free(fi, claim);
+			cond_resched();
+		}
 	}
-	fb_claims_changed(fi, 0, FB_LAST_PAGE);
+	fb_claims_changed(fi);
 }
 
 static bool fb_claim_has_mark(const struct fb_claim *claim, const void *mark)
@@ -433,15 +445,14 @@ void fb_claims_closed(struct fb_inode *fi, const struct file *file)
  */
 void fb_claims_cut(struct fb_inode *fi, pgoff_t beyond)
 {
-	struct fb_claim *claim = fb_claims_iter_first(&fi->claims, beyond, FB_LAST_PAGE);
+	struct fb_claim *claim;
 
-	while (claim) {
-		if (claim->who.kind == FB_ATTACHED) {
-			claim = fb_claims_iter_next(claim, beyond, FB_LAST_PAGE);
-			continue;
+	for (unsigned int kind = 0; kind < FB_NR_CLAIM_KINDS; kind++) {
+		while (kind != FB_ATTACHED &&
+		       (claim = fb_claims_iter_first(&fi->claims[kind], beyond, FB_LAST_PAGE))) {
+			fb_claim_shrink(fi, claim, beyond, FB_LAST_PAGE);
+			cond_resched();
 		}
-		fb_claim_shrink(fi, claim, beyond, FB_LAST_PAGE);
-		claim = fb_claims_iter_first(&fi->claims, beyond, FB_LAST_PAGE);
 	}
 	if (fb_claims_keep(fi))
 		iput(&fi->vfs_inode);
@@ -475,7 +486,7 @@ int fb_claim_locked_vma(struct fb_inode *fi, struct vm_area_struct *vma, pgoff_t
 		return 0;
 	if (down_read_killable(&fi->io_sem))
 		return -EINTR;
-	claimed = fb_claim_find(fi, &who, index, index);
+	claimed = fb_claim_next(fi, NULL, &who, index, index);
 	up_read(&fi->io_sem);
 	return claimed ? 0 : fb_claim(fi, &who, vma->vm_pgoff, last, &mark);
 }
@@ -505,8 +516,12 @@ void fb_claims_end(struct fb_inode *fi)
 {
 	struct fb_claim *claim;
 
-	while ((claim = fb_claims_iter_first(&fi->claims, 0, FB_LAST_PAGE)))
-		fb_claim_free(fi, claim);
+	for (unsigned int kind = 0; kind < FB_NR_CLAIM_KINDS; kind++) {
+		while ((claim = fb_claims_iter_first(&fi->claims[kind], 0, FB_LAST_PAGE))) {
+			fb_claim_free(fi, claim);
+			cond_resched();
+		}
+	}
 }
 
 /**

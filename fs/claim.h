@@ -10,8 +10,6 @@
 /* The last page of any file. */
 #define FB_LAST_PAGE	((pgoff_t)(LLONG_MAX >> PAGE_SHIFT))
 
-enum fb_claim_kind { FB_ATTACHED, FB_PINNED_RANGE, FB_LOCKED };
-
 /* Whose claims: the opener's, or with @file NULL the file's own; locks have a user. */
 struct fb_claimant {
 	enum fb_claim_kind kind;
@@ -34,11 +32,15 @@ void fb_claims_end(struct fb_inode *fi);
 void fb_claims_end_all(struct fb_sb *fsb);
 bool fb_is_pinned(struct fb_inode *fi, pgoff_t index);
 bool fb_is_claimed(struct fb_inode *fi, pgoff_t first, pgoff_t last);
-unsigned int fb_claims_of_page(struct fb_inode *fi, pgoff_t index, pgoff_t *until);
+bool fb_claimed_next(struct fb_inode *fi, enum fb_claim_kind kind, pgoff_t *first, pgoff_t *last);
 
 static inline bool fb_has_claims(const struct fb_inode *fi)
 {
-	return !RB_EMPTY_ROOT(&fi->claims.rb_root);
+	for (unsigned int i = 0; i < FB_NR_CLAIM_KINDS; i++) {
+		if (!RB_EMPTY_ROOT(&fi->claims[i].rb_root))
+			return true;
+	}
+	return false;
 }
 
 /* pin_limit.c */

@@ -130,6 +130,9 @@ enum {
 
 #define FB_NO_FILE		U32_MAX
 
+/* Why a range belongs in PMem; claim.c */
+enum fb_claim_kind { FB_ATTACHED, FB_PINNED_RANGE, FB_LOCKED, FB_NR_CLAIM_KINDS };
+
 /* In fb_sb->inodes. */
 struct fb_sb_link {
 	struct list_head list;
@@ -164,7 +167,8 @@ struct fb_inode {
 	unsigned int cuts;		/* how often the file became shorter */
 	struct file *wb_file;		/* lower file, for writeback; while there is a record */
 	struct fb_sb_link sb_link;	/* while there is a record */
-	struct rb_root_cached claims;	/* struct fb_claim, claim.c; io_sem, exclusively to change it */
+	struct rb_root_cached claims[FB_NR_CLAIM_KINDS];	/* claim.c; io_sem, exclusively to change them */
+	unsigned int nr_kept;		/* claims of nobody's */
 	struct list_head kept;		/* fb_sb->kept, while there are claims of nobody's */
 };
 

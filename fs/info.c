@@ -12,22 +12,34 @@
 #include "page_index.h"
 #include "upgrade.h"
 
-/* The attributes of a page; *@until becomes the last page up to which they are the same. */
-static u32 fb_attributes(struct fb_inode *fi, pgoff_t index, pgoff_t *until)
+/* The next stretch that has an attribute, as fb_mapped_next() has it. Of locks the mappings know best. */
+static bool fb_attribute_next(struct fb_inode *fi, u32 bit, pgoff_t *first, pgoff_t *last)
 {
-	static const struct { unsigned long flags; u32 bit; } mapped[] = {
-		{ 0, FOREBAY_RANGE_MAPPED }, { VM_LOCKED, FOREBAY_RANGE_LOCKED } };
-	u32 bits = fb_claims_of_page(fi, index, until);
-	pgoff_t first, last;
+	switch (bit) {
+	case FOREBAY_RANGE_ATTACHED:
+		return fb_claimed_next(fi, FB_ATTACHED, first, last);
+	case FOREBAY_RANGE_PINNED:
+		return fb_claimed_next(fi, FB_PINNED_RANGE, first, last);
+	default:
+		return fb_mapped_next(fi, first, last, bit == FOREBAY_RANGE_LOCKED ? VM_LOCKED : 0, NULL);
+	}
+}
 
-	for (unsigned int i = 0; i < ARRAY_SIZE(mapped); i++) {
+/* The attributes of any page of a range; or with @run of its first, and *@until becomes the last that has the same. */
+static u32 fb_attributes(struct fb_inode *fi, pgoff_t index, pgoff_t *until, bool run)
+{
+	pgoff_t first, last;
+	u32 bits = 0;
+
+	for (u32 bit = FOREBAY_RANGE_ATTACHED; bit <= FOREBAY_RANGE_LOCKED; bit <<= 1) {
 		first = index;
 		last = *until;
-		if (!fb_mapped_next(fi, &first, &last, mapped[i].flags, NULL))
+		if (!fb_attribute_next(fi, bit, &first, &last))
 			continue;
-		if (first == index)
-			bits |= mapped[i].bit;
-		*until = first == index ? last : first - 1;
+		if (!run || first == index)
+			bits |= bit;
+		if (run)
+			*until = first == index ? last : first - 1;
 	}
 	return bits;
 }
@@ -46,6 +58,7 @@ static void fb_count_dax(struct fb_inode *fi, pgoff_t first, pgoff_t last, struc
 		info->dirty += !!(status & FB_STATUS_DIRTY);
 		info->pinned += page->resident;
 		info->busy += fb_page_pinned(fsb, page);
+		cond_resched();
 	}
 }
 
@@ -79,7 +92,7 @@ static void fb_count_volatile(struct fb_inode *fi, pgoff_t first, pgoff_t last, 
 int fb_info(struct fb_inode *fi, struct forebay_info *info)
 {
 	loff_t size = i_size_read(&fi->vfs_inode);
-	pgoff_t first = info->offset >> PAGE_SHIFT, last, pos, until;
+	pgoff_t first = info->offset >> PAGE_SHIFT, last;
 	u64 end;
 
 	if ((info->flags & ~FOREBAY_INFO_RUN) || info->offset > LLONG_MAX ||
@@ -94,12 +107,7 @@ int fb_info(struct fb_inode *fi, struct forebay_info *info)
 	last = (end - 1) >> PAGE_SHIFT;
 	fb_claims_refresh(fi);
 	down_read(&fi->io_sem);
-	for (pos = first; pos <= last; pos = until + 1) {
-		until = last;
-		info->attributes |= fb_attributes(fi, pos, &until);
-		if (info->flags & FOREBAY_INFO_RUN)
-			last = until;
-	}
+	info->attributes = fb_attributes(fi, first, &last, info->flags & FOREBAY_INFO_RUN);
 	fb_count_dax(fi, first, last, info);
 	fb_count_volatile(fi, first, last, info);
 	up_read(&fi->io_sem);

@@ -37,7 +37,9 @@ static void fb_inode_init_once(void *p)
 	spin_lock_init(&fi->tracker_lock);
 	INIT_LIST_HEAD(&fi->sb_link.list);
 	fi->sb_link.fi = fi;
-	fi->claims = RB_ROOT_CACHED;
+	for (unsigned int i = 0; i < FB_NR_CLAIM_KINDS; i++)
+		fi->claims[i] = RB_ROOT_CACHED;
+	fi->nr_kept = 0;
 	INIT_LIST_HEAD(&fi->kept);
 }
 

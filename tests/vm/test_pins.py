@@ -8,8 +8,8 @@ import signal
 import time
 
 import pytest
-from libc import (IOC_PIN, IOC_UNPIN, KEEP, KEEP_SIZE, LOCKED, MAP_SHARED, MAP_SHARED_VALIDATE, MAP_SYNC, PINNED, PUNCH_HOLE,
-                  Mapping, drop, fallocate, info, on_range, pages)
+from libc import (ATTACHED, IOC_ATTACH, IOC_DETACH, IOC_PIN, IOC_UNPIN, KEEP, KEEP_SIZE, LOCKED, MAP_SHARED,
+                  MAP_SHARED_VALIDATE, MAP_SYNC, PINNED, PUNCH_HOLE, RUN, Mapping, drop, fallocate, info, on_range, pages)
 from stack import MOUNT, PAGE, run, small_cache
 
 DAX = MAP_SHARED_VALIDATE | MAP_SYNC
@@ -361,6 +361,33 @@ def test_mixed_with_a_plain_mapping(small):
         assert info(fd).pinned == 16
         plain.unlock()
         assert info(fd).pinned == 16
+    os.close(fd)
+
+
+def test_many_claims(small):
+    """Thousands that attach the same pages, and one that attaches every other page, cost nobody seconds."""
+    import resource  # pylint: disable=import-outside-toplevel
+    resource.setrlimit(resource.RLIMIT_NOFILE, (4096, 4096))
+    fd = make("f", 1000)
+    on_range(fd, IOC_PIN, 0, 500 * PAGE)
+    begun = time.monotonic()
+    openers = [os.open(MOUNT / "f", os.O_RDWR) for _ in range(2000)]
+    for number, opener in enumerate(openers):
+        on_range(opener, IOC_ATTACH, number // 5 * PAGE, 0)
+    for page in range(0, 1000, 2):
+        on_range(fd, IOC_ATTACH, page * PAGE, PAGE)
+    assert info(fd).attributes == ATTACHED | PINNED and pages(fd) == 1000
+    first = info(fd, 0, 0, RUN)
+    assert first.attributes == ATTACHED | PINNED and first.length == 500 * PAGE
+    for opener in openers:
+        os.close(opener)
+    on_range(fd, IOC_UNPIN, 250 * PAGE, 0)
+    assert info(fd, 249 * PAGE, PAGE).attributes == PINNED and info(fd, 250 * PAGE, PAGE).attributes == ATTACHED
+    on_range(fd, IOC_ATTACH)
+    on_range(fd, IOC_DETACH, PAGE, 998 * PAGE)
+    assert info(fd, 0, PAGE).attributes == ATTACHED | PINNED and info(fd, PAGE, 998 * PAGE).attributes == PINNED
+    assert info(fd, 999 * PAGE, PAGE).attributes == ATTACHED and info(fd).pinned == 250
+    assert time.monotonic() - begun < 30
     os.close(fd)
 
 
