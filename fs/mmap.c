@@ -310,16 +310,17 @@ static vm_fault_t fb_try_fault(struct fb_inode *fi, struct vm_fault *vmf)
 }
 
 /*
- * A page of a mapping that mlock() has locked: it is paid for. Only mlock() itself hears that this
- * is too much, by an error that it turns into ENOMEM (it faults without FAULT_FLAG_INTERRUPTIBLE);
- * for others the page is there, and can be reclaimed.
+ * A page of a mapping that mlock() has locked: it is paid for. mlock() itself hears that this is too
+ * much, by an error that it turns into ENOMEM; for others the page is there, and can be reclaimed. mlock()
+ * faults without FAULT_FLAG_INTERRUPTIBLE, and never to store in a shared mapping. So does whoever reads
+ * user memory in the kernel: nothing tells these two apart.
  */
 static vm_fault_t fb_fault_locked(struct fb_inode *fi, const struct vm_fault *vmf)
 {
 	if (!fb_vma_is_dax(vmf->vma) || !(vmf->vma->vm_flags & VM_LOCKED) ||
 	    !fb_claim_locked_vma(fi, vmf->vma, vmf->pgoff))
 		return 0;
-	return vmf->flags & FAULT_FLAG_INTERRUPTIBLE ? 0 : VM_FAULT_SIGBUS;
+	return vmf->flags & (FAULT_FLAG_INTERRUPTIBLE | FAULT_FLAG_WRITE) ? 0 : VM_FAULT_SIGBUS;
 }
 
 static vm_fault_t fb_fault(struct vm_fault *vmf)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Pinned and locked pages: resident, never reclaimed, limited by user and by mount, all or nothing."""
 
+import ctypes
 import errno
 import os
 import pwd
@@ -321,6 +322,28 @@ def test_lock_noticed_by_root(small):
     assert info(fd).pinned == 0 and small.value("pages_pinned") == 0
     os.close(reader)
     os.close(fd)
+
+
+def test_locked_beyond_the_limit_as_a_buffer(small):
+    """What is locked and may not be pinned can be read into by hardware."""
+    import resource  # pylint: disable=import-outside-toplevel
+    resource.setrlimit(resource.RLIMIT_MEMLOCK, (64 << 20, 64 << 20))
+    os.close(make("f", 400))
+    os.close(make("g", 6))
+
+    def reads():
+        mine, source = os.open(MOUNT / "f", os.O_RDWR), os.open(MOUNT / "g", os.O_RDONLY | os.O_DIRECT)
+        dax = Mapping(mine, 400 * PAGE, DAX)
+        dax.read(0, 400 * PAGE)
+        dax.lock()
+        if drop(mine) != (144, 256, 0):
+            return 1
+        buffer = (ctypes.c_char * PAGE).from_address(dax.address + 300 * PAGE)
+        if os.preadv(source, [buffer], 5 * PAGE) != PAGE or dax.read(300 * PAGE, 8) != b"%08d" % 5:
+            return 2
+        return 0
+
+    assert small.value("pin_limit_user") == 256 and as_nobody(reads) == 0
 
 
 def test_lock_parts_and_fork(small):
