@@ -247,6 +247,14 @@ static vm_fault_t fb_map_dax_writable(struct fb_inode *fi, struct fb_page *page,
 	return vmf_insert_mixed(&vma, vmf->address, fb_page_pfn_t(fsb, page));
 }
 
+/* Would a crash leave the file shorter than the page, or than the file is? What others append doesn't count. */
+static bool fb_page_owes_size(const struct fb_inode *fi, const struct vm_fault *vmf)
+{
+	loff_t end = min_t(loff_t, i_size_read(&fi->vfs_inode), ((loff_t)vmf->pgoff + 1) << PAGE_SHIFT);
+
+	return end > READ_ONCE(fi->durable_size);
+}
+
 /*
  * A DAX page is about to be stored to. Time stamps change under the freeze protection that is made for
  * faults: mmap_lock is held. An entry that is there goes first, if there is one (@mapped). Returns
@@ -257,13 +265,12 @@ static vm_fault_t fb_store_dax(struct fb_inode *fi, struct vm_fault *vmf, bool m
 {
 	struct super_block *sb = fi->vfs_inode.i_sb, *lower_sb = fi->lower->i_sb;
 	struct fb_page *page;
+	bool sync = vmf->vma->vm_flags & VM_SYNC;
 	vm_fault_t ret = 0;
 	int err;
 
 	/* A flushed store must be found again: the file, and its size, are durable before it can be made. */
-	if ((vmf->vma->vm_flags & VM_SYNC) &&
-	    (test_bit(FB_OWES_SYNC, &fi->flags) ||
-	     i_size_read(&fi->vfs_inode) > READ_ONCE(fi->durable_size))) {
+	if (sync && (test_bit(FB_OWES_SYNC, &fi->flags) || fb_page_owes_size(fi, vmf))) {
 		err = vfs_fsync(vmf->vma->vm_file, 1);
 		if (err)
 			return vmf_error(err);
@@ -276,6 +283,8 @@ static vm_fault_t fb_store_dax(struct fb_inode *fi, struct vm_fault *vmf, bool m
 	page = fb_page_find(fi, vmf->pgoff);
 	if (IS_IMMUTABLE(&fi->vfs_inode)) {
 		ret = VM_FAULT_SIGBUS;
+	} else if (page && sync && fb_page_owes_size(fi, vmf)) {
+		ret = VM_FAULT_NOPAGE;	/* it was cut, and has grown again, since we looked */
 	} else if (page && vmf->pgoff < fb_pages_in_file(fi)) {
 		sb_start_pagefault(lower_sb);
 		file_update_time(vmf->vma->vm_file);
