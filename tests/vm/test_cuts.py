@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from conftest import clean_up
+from libc import MAP_SHARED_VALIDATE, MAP_SYNC, Mapping, linkat
 from stack import LOWER, MKFS, MOUNT, PAGE, run
 from test_emu import create, module_fixture
 
@@ -118,6 +119,19 @@ def test_name_that_fdatasync_left_out(pair):
     os.fsync(fd)
     for left in pair.after_cuts():
         assert (left / "g").stat().st_size == PAGE
+    os.close(fd)
+
+
+def test_name_of_a_stored_to_file(pair):
+    """A file that was synced before it had a name, and has a flushed store since."""
+    fd = os.open(MOUNT, os.O_RDWR | os.O_TMPFILE)
+    os.write(fd, bytes(2 * PAGE))
+    os.fsync(fd)
+    linkat(f"/proc/self/fd/{fd}", MOUNT / "g")
+    with Mapping(fd, 2 * PAGE, MAP_SHARED_VALIDATE | MAP_SYNC) as dax:
+        dax.write(PAGE, b"stored")
+        for left in pair.after_cuts():
+            assert (left / "g").stat().st_size == 2 * PAGE
     os.close(fd)
 
 
