@@ -74,7 +74,7 @@ int fb_drop(struct fb_inode *fi, pgoff_t first, pgoff_t last, struct forebay_dro
 		index = first;
 		while (fb_drop_batch(fi, &index, last, result))
 			cond_resched();
-		if (result->dropped && !fb_has_pages(fi))
+		if (!fb_has_pages(fi))
 			fb_drop_record(fi);
 		mutex_unlock(&fi->wb_lock);
 	} while (!err && result->busy && --tries);

@@ -15,6 +15,7 @@
 #include <linux/cred.h>
 #include <linux/exportfs.h>
 #include <linux/file.h>
+#include <linux/ratelimit.h>
 #include <linux/slab.h>
 
 #include "cache.h"
@@ -22,6 +23,7 @@
 #include "recover.h"
 #include "reserve.h"
 #include "settle.h"
+#include "writeback.h"
 
 static struct kmem_cache *fb_inode_cache;
 
@@ -270,11 +272,23 @@ void fb_record_attach(struct fb_inode *fi, u32 file, u64 size, struct file *wb_f
 		ihold(inode);
 }
 
+/* Says so, and has the worker look for records that can go; now and then. */
+static void fb_records_full(struct fb_sb *fsb)
+{
+	static DEFINE_RATELIMIT_STATE(often, 5 * HZ, 1);
+
+	if (!__ratelimit(&often))
+		return;
+	pr_warn("%s: the table of file records is full (%u): other files' syncs go to storage, their MAP_SYNC mappings fail; forebay format --files makes a larger one\n",
+		fsb->cache_name, fsb->ps.nr_files);
+	fb_writeback_kick(fsb);
+}
+
 /**
  * fb_record_get() - see to it that a file has a record in the cache
  * @fi: the inode; io_sem is held exclusively
  *
- * Return: 0; -ENOSPC if the table is full, -EOPNOTSUPP if the file has no name
+ * Return: 0; -EXFULL if the table is full, -EOPNOTSUPP if the file has no name
  * or no handle, or why the lower file can't be opened.
  */
 int fb_record_get(struct fb_inode *fi)
@@ -298,7 +312,8 @@ int fb_record_get(struct fb_inode *fi)
 	file = fb_file_record_alloc(fsb);
 	if (file == FB_NO_FILE) {
 		fput(wb_file);
-		return -ENOSPC;
+		fb_records_full(fsb);
+		return -EXFULL;
 	}
 	ps_file_create(&fsb->ps, file, &handle, 0);
 	fb_record_attach(fi, file, 0, wb_file);

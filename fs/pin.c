@@ -86,7 +86,7 @@ static int fb_pin(struct file *file, const struct fb_claimant *who, pgoff_t firs
 	}
 	if (err)
 		fb_claim_undo(fi, mark);
-	return err;
+	return err == -EXFULL ? -ENOSPC : err;
 }
 
 static int fb_attach(struct file *file, const struct fb_claimant *who, pgoff_t first, pgoff_t last)
@@ -100,7 +100,7 @@ static int fb_attach(struct file *file, const struct fb_claimant *who, pgoff_t f
 		return err;
 	err = fb_upgrade(fi, &first, last, true);
 	/* What finds no room moves when it is touched. */
-	return err == -ENOSPC ? 0 : err;
+	return err == -ENOSPC || err == -EXFULL ? 0 : err;
 }
 
 /* The pages of a range as it was asked for. */

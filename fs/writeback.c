@@ -5,7 +5,8 @@
  *
  * Nothing waits for this but unmount, drain, and calls that need the lower file
  * up to date (range.c). The worker runs when free and clean pages together
- * are less than a quarter of the cache, until they are half of it.
+ * are less than a quarter of the cache, until they are half of it; and when there is no
+ * file record left.
  *
  * A batch:
  *   1. io_sem exclusively, briefly: the pages lose their mappings and begin
@@ -28,6 +29,7 @@
 #include "page_index.h"
 #include "recover.h"
 #include "trace.h"
+#include "upgrade.h"
 #include "writeback.h"
 
 #define FB_WRITEBACK_BATCH	256
@@ -293,6 +295,24 @@ static int fb_writeback_round(struct fb_sb *fsb)
 	return err;
 }
 
+/* The table of file records is full: files whose pages are all clean give theirs up, until an eighth is free. */
+static void fb_writeback_free_records(struct fb_sb *fsb)
+{
+	u32 most = fsb->ps.nr_files - DIV_ROUND_UP(fsb->ps.nr_files, 8);
+	struct forebay_dropped dropped;
+	struct fb_walk walk;
+	struct fb_inode *fi;
+
+	fb_walk_begin(fsb, &walk);
+	while (READ_ONCE(fsb->nr_files_used) > most && (fi = fb_walk_next(fsb, &walk))) {
+		if (!xa_marked(&fi->index, FB_MARK_OUT_OF_SYNC))
+			fb_drop(fi, 0, FB_LAST_PAGE, &dropped);
+		iput(&fi->vfs_inode);
+		cond_resched();
+	}
+	fb_walk_end(fsb, &walk);
+}
+
 /**
  * fb_writeback_work() - the worker: clean pages are made, and given up when needed
  * @work: fb_sb->writeback_work
@@ -312,6 +332,8 @@ void fb_writeback_work(struct work_struct *work)
 		fb_claims_refresh_all(fsb);
 	if (fb_cache_low(fsb))
 		fb_reclaim(fsb, fsb->ps.nr_pages / 4);
+	if (READ_ONCE(fsb->nr_files_used) == fsb->ps.nr_files)
+		fb_writeback_free_records(fsb);
 	if (!fb_writeback_wanted(fsb, 1))
 		return;
 	while (fb_writeback_wanted(fsb, 2) && READ_ONCE(fsb->nr_out_of_sync)) {

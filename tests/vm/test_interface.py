@@ -10,13 +10,15 @@ import fcntl
 import os
 import pwd
 import re
+import signal
 import struct
+import time
 from pathlib import Path
 
 import pytest
 from conftest import clean_up
 from libc import (IOC_PIN, KEEP, MAP_PRIVATE, MAP_SHARED_VALIDATE, MAP_SYNC, PINNED, RUN, Mapping, info)
-from stack import LOWER, MOUNT, PAGE, SSD, Stack, run
+from stack import LOWER, MOUNT, PAGE, SSD, Stack, run, small_cache
 from test_errors import SECTORS, synced_pages, table
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -270,4 +272,55 @@ def test_refused(failing):
     assert os.pread(fd, PAGE, 0) == b"s" * PAGE
     table(fails_now=False)
     assert call("drop", fd) == (32, 0, 0)
+    os.close(fd)
+
+
+@pytest.fixture(name="few")
+def few_fixture():
+    """A cache with room for few files, all of it taken by files with out-of-sync pages."""
+    clean_up()
+    stack = Stack(cache=small_cache(8)).make()
+    stack.umount()
+    run(f"forebay format --force --files 4 {stack.cache}")
+    stack.mount()
+    for number in range(stack.value("files_total")):
+        with open(MOUNT / f"{number}", "w+b", buffering=0) as file:
+            os.fsync(file.fileno())
+            file.write(b"synced")
+            os.fsync(file.fileno())
+            file.write(b"synced")
+            os.fdatasync(file.fileno())
+    assert stack.value("files_used") == stack.value("files_total")
+    yield stack
+    os.chdir("/")
+    stack.destroy()
+    clean_up()
+
+
+def test_files(few):
+    """No record for one file more: nobody waits for it; there is one again when the others' pages are clean."""
+    begun = time.monotonic()
+    run("dmesg -C")
+    fd = os.open(MOUNT / "extra", os.O_RDWR | os.O_CREAT)
+    os.pwrite(fd, b"x" * 16 * PAGE, 0)
+    os.fsync(fd)
+    assert call("pin", fd) == errno.ENOSPC and few.value("pages_pinned") == 0
+    pid = os.fork()
+    if not pid:
+        Mapping(fd, 16 * PAGE, MAP_SHARED_VALIDATE | MAP_SYNC).write(0, b"y")
+        os._exit(0)
+    status = os.waitpid(pid, 0)[1]
+    assert os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGBUS
+    assert call("attach", fd) == 0 == call("detach", fd)
+    below = few.value("syncs_lower")
+    os.pwrite(fd, b"z", 0)
+    os.fdatasync(fd)
+    assert few.value("syncs_lower") == below + 1 and few.value("pages_free") > 0
+    assert time.monotonic() - begun < 30
+    assert "forebay format --files" in run("dmesg")
+    few.drain()
+    while call("pin", fd):
+        assert time.monotonic() - begun < 90
+        time.sleep(1)
+    assert info(fd).pinned == 16
     os.close(fd)
