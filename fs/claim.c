@@ -336,7 +336,8 @@ void fb_claims_refresh_all(struct fb_sb *fsb)
  * @last: last page
  * @mark: becomes what fb_claim_undo() wants
  *
- * Return: 0; -ENOMEM over a limit, -EINTR if the task is killed: then nothing has changed.
+ * Return: 0; -ENOMEM over a limit, -EINTR if the task is killed, -ENOENT if the claim is to stay with a file that
+ * has no name left: then nothing has changed.
  */
 int fb_claim(struct fb_inode *fi, const struct fb_claimant *who, pgoff_t first, pgoff_t last, u64 *mark)
 {
@@ -348,7 +349,10 @@ int fb_claim(struct fb_inode *fi, const struct fb_claimant *who, pgoff_t first, 
 	for (;;) {
 		if (down_write_killable(&fi->io_sem))
 			return -EINTR;
-		err = __fb_claim(fi, who, first, last, *mark);
+		if (!who->file && who->kind != FB_LOCKED && !fi->vfs_inode.i_nlink)
+			err = -ENOENT;	/* its last name would have ended it: nobody else will */
+		else
+			err = __fb_claim(fi, who, first, last, *mark);
 		if (!err)
 			fb_claims_keep(fi);
 		up_write(&fi->io_sem);

@@ -99,8 +99,11 @@ static int fb_attach(struct file *file, const struct fb_claimant *who, pgoff_t f
 	if (err)
 		return err;
 	err = fb_upgrade(fi, &first, last, true);
-	/* What finds no room moves when it is touched. */
-	return err == -ENOSPC || err == -EXFULL ? 0 : err;
+	if (err == -ENOSPC || err == -EXFULL)	/* what finds no room moves when it is touched */
+		return 0;
+	if (err)
+		fb_claim_undo(fi, mark);
+	return err;
 }
 
 /* The pages of a range as it was asked for. */

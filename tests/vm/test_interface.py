@@ -166,6 +166,13 @@ def test_immutable(fd, folder):
     assert call("pin", fd, 0, PAGE) == 0
 
 
+def test_deleted(fd, folder):
+    os.unlink(folder / "f")
+    for name in ("attach", "pin"):
+        assert call(name, fd) == errno.EOPNOTSUPP and info(fd).attributes == 0
+        assert call(name, fd, 0, PAGE, KEEP) == errno.ENOENT and info(fd).attributes == 0
+
+
 def test_ranges(fd, folder):
     most = (1 << 63) - 1
     for name in RANGED:
