@@ -199,6 +199,12 @@ static vm_fault_t fb_fault_lower_now(struct fb_inode *fi, struct vm_fault *vmf)
 	return ret;
 }
 
+/* Has the file lost its last name? What never had one (O_TMPFILE) may get one yet. */
+static bool fb_is_gone_for_good(const struct fb_inode *fi)
+{
+	return !fi->vfs_inode.i_nlink && !(READ_ONCE(fi->vfs_inode.i_state) & I_LINKABLE);
+}
+
 /* Brings the page into PMem, whatever stands in the way; 0 to look again. */
 static vm_fault_t fb_fault_sync(struct fb_inode *fi, struct vm_fault *vmf, struct fb_patience *patience)
 {
@@ -216,8 +222,8 @@ static vm_fault_t fb_fault_sync(struct fb_inode *fi, struct vm_fault *vmf, struc
 	vmf->page = NULL;
 	if (!err)
 		return 0;
-	/* Without MAP_SYNC nobody relies on it; nor where nobody can store. */
-	if (!(vmf->vma->vm_flags & VM_SYNC) || err == -EPERM)
+	/* Without MAP_SYNC nobody relies on it; nor where nobody can store, or ever look. */
+	if (!(vmf->vma->vm_flags & VM_SYNC) || err == -EPERM || fb_is_gone_for_good(fi))
 		return fb_fault_lower_now(fi, vmf);
 	if (err == -ENOSPC || err == -EBUSY || err == -ENOENT)
 		return fb_fault_wait(fi, err, patience);
@@ -379,7 +385,15 @@ static vm_fault_t fb_page_mkwrite(struct vm_fault *vmf)
 		ret = VM_FAULT_SIGBUS;
 		goto out;
 	}
-	if (!fb_page_find(fi, vmf->pgoff)) {
+	if (fb_page_find(fi, vmf->pgoff)) {
+		/* It has moved: look again. */
+	} else if ((vmf->vma->vm_flags & VM_SYNC) && !fb_is_gone_for_good(fi)) {
+		/* Mapped to be read while the file was immutable: a store takes a page in PMem. */
+		if (IS_IMMUTABLE(&fi->vfs_inode))
+			ret = VM_FAULT_SIGBUS;
+		else
+			unmap_mapping_pages(fi->lower->i_mapping, vmf->pgoff, 1, false);
+	} else {
 		ret = fb_lower_vm_ops(vmf->vma)->page_mkwrite(vmf);
 		if (!(ret & (VM_FAULT_ERROR | VM_FAULT_NOPAGE))) {
 			set_bit(FB_STORED_MAPPED, &fi->flags);

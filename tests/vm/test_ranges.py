@@ -9,7 +9,7 @@ import threading
 
 import pytest
 from libc import (ATTACHED, IOC_ATTACH, IOC_DETACH, KEEP, KEEP_SIZE, MAP_PRIVATE, MAP_SHARED, MAP_SHARED_VALIDATE, MAP_SYNC,
-                  MAPPED, PUNCH_HOLE, RUN, Mapping, fallocate, info, on_range, pages)
+                  MAPPED, PUNCH_HOLE, RUN, Mapping, drop, fallocate, info, on_range, pages)
 from stack import LOWER, MOUNT, PAGE, run, small_cache
 
 DAX = MAP_SHARED_VALIDATE | MAP_SYNC
@@ -300,6 +300,31 @@ def test_flag_without_validation(folder, flags, dax):
         found = info(fd, 0, 8 * PAGE)
     os.close(fd)
     assert found.attributes == (MAPPED if dax else 0) and found.clean + found.out_of_sync == (8 if dax else 0)
+
+
+def test_immutable_for_a_while(folder):
+    """A page that was read while the file was immutable goes to PMem with the next store."""
+    fd = opened(folder, 4)
+    with Mapping(fd, 4 * PAGE, DAX) as dax:
+        drop(fd)
+        run(f"chattr +i {folder / 'f'}")
+        assert dax.read(PAGE, 1) == b"\2" and pages(fd) == 0
+        run(f"chattr -i {folder / 'f'}")
+        dax.write(PAGE, b"n")
+        assert pages(fd, PAGE, PAGE) == 1 and os.pread(fd, 1, PAGE) == b"n"
+    os.close(fd)
+
+
+def test_deleted_before_the_first_touch(folder):
+    """Nothing of it need be durable: it is mapped as below."""
+    fd = opened(folder, 4)
+    with Mapping(fd, 4 * PAGE, DAX) as dax:
+        os.unlink(folder / "f")
+        drop(fd)
+        dax.write(PAGE, b"n")
+        assert os.pread(fd, 1, PAGE) == b"n" and dax.read(2 * PAGE, 1) == b"\3"
+        dax.sync()
+    os.close(fd)
 
 
 def test_read_only_descriptor(folder):
