@@ -510,16 +510,20 @@ static const struct file_operations fb_vma_file_operations = {
  * @file: upper file
  * @vma: the mapping
  *
- * Return: 0, -ENODEV if the lower file can't be mapped, or another error.
+ * Return: 0; -ENODEV if the lower file can't be mapped; -EOPNOTSUPP if it is asked to be MAP_SYNC and the file has
+ * no name, by which stores could be found again; or another error.
  */
 int fb_mmap(struct file *file, struct vm_area_struct *vma)
 {
 	struct backing_file_ctx ctx = { .cred = current_cred(), .user_file = file, .accessed = NULL };
 	/* The kernel hands the flag on for any mapping; a private one has nothing to be durable. */
 	bool sync = (vma->vm_flags & VM_SYNC) && (vma->vm_flags & VM_MAYSHARE);
+	const struct fb_inode *fi = FB_I(file_inode(file));
 	struct file *backing;
 	int err;
 
+	if (sync && !fi->vfs_inode.i_nlink && READ_ONCE(fi->file) == FB_NO_FILE)
+		return -EOPNOTSUPP;
 	backing = fb_open_lower(file, file_inode(file));
 	if (IS_ERR(backing))
 		return PTR_ERR(backing);

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 from conftest import clean_up
-from libc import (IOC_PIN, KEEP, MAP_PRIVATE, MAP_SHARED_VALIDATE, MAP_SYNC, PINNED, RUN, Mapping, info)
+from libc import (IOC_PIN, KEEP, MAP_PRIVATE, MAP_SHARED_VALIDATE, MAP_SYNC, PINNED, RUN, Mapping, info, linkat)
 from stack import LOWER, MOUNT, PAGE, SSD, Stack, run, small_cache
 from test_errors import SECTORS, synced_pages, table
 
@@ -171,6 +171,13 @@ def test_deleted(fd, folder):
     for name in ("attach", "pin"):
         assert call(name, fd) == errno.EOPNOTSUPP and info(fd).attributes == 0
         assert call(name, fd, 0, PAGE, KEEP) == errno.ENOENT and info(fd).attributes == 0
+    assert mapped(fd, PAGE) == errno.EOPNOTSUPP
+    nameless = os.open(folder, os.O_RDWR | os.O_TMPFILE)
+    os.pwrite(nameless, b"x" * PAGE, 0)
+    assert mapped(nameless, PAGE) == errno.EOPNOTSUPP
+    linkat(f"/proc/self/fd/{nameless}", folder / "named")
+    assert mapped(nameless, PAGE) == 0
+    os.close(nameless)
 
 
 def test_ranges(fd, folder):
