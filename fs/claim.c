@@ -336,8 +336,8 @@ void fb_claims_refresh_all(struct fb_sb *fsb)
  * @last: last page
  * @mark: becomes what fb_claim_undo() wants
  *
- * Return: 0; -ENOMEM over a limit, -EINTR if the task is killed, -ENOENT if the claim is to stay with a file that
- * has no name left: then nothing has changed.
+ * Return: 0; -ENOMEM over a limit, -EINTR if the task is killed, -ENOENT if the claim is to stay with a
+ * file that has no name left: then nothing has changed.
  */
 int fb_claim(struct fb_inode *fi, const struct fb_claimant *who, pgoff_t first, pgoff_t last, u64 *mark)
 {

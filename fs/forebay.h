@@ -167,7 +167,7 @@ struct fb_inode {
 	unsigned int cuts;		/* how often the file became shorter */
 	struct file *wb_file;		/* lower file, for writeback; while there is a record */
 	struct fb_sb_link sb_link;	/* while there is a record */
-	struct rb_root_cached claims[FB_NR_CLAIM_KINDS];	/* claim.c; io_sem, exclusively to change them */
+	struct rb_root_cached claims[FB_NR_CLAIM_KINDS];	/* claim.c; changed under io_sem */
 	unsigned int nr_kept;		/* claims of nobody's */
 	struct list_head kept;		/* fb_sb->kept, while there are claims of nobody's */
 };

@@ -25,7 +25,10 @@ static bool fb_attribute_next(struct fb_inode *fi, u32 bit, pgoff_t *first, pgof
 	}
 }
 
-/* The attributes of any page of a range; or with @run of its first, and *@until becomes the last that has the same. */
+/*
+ * The attributes of any page of a range; or with @run of its first page, and *@until becomes the last one
+ * up to which they are the same.
+ */
 static u32 fb_attributes(struct fb_inode *fi, pgoff_t index, pgoff_t *until, bool run)
 {
 	pgoff_t first, last;

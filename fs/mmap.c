@@ -253,7 +253,7 @@ static vm_fault_t fb_map_dax_writable(struct fb_inode *fi, struct fb_page *page,
 	return vmf_insert_mixed(&vma, vmf->address, fb_page_pfn_t(fsb, page));
 }
 
-/* Would a crash leave the file shorter than the page, or than the file is? What others append doesn't count. */
+/* Would a crash cut off what the page has of the file? What others append behind it doesn't count. */
 static bool fb_page_owes_size(const struct fb_inode *fi, const struct vm_fault *vmf)
 {
 	loff_t end = min_t(loff_t, i_size_read(&fi->vfs_inode), ((loff_t)vmf->pgoff + 1) << PAGE_SHIFT);
@@ -510,7 +510,7 @@ static const struct file_operations fb_vma_file_operations = {
  * @file: upper file
  * @vma: the mapping
  *
- * Return: 0; -ENODEV if the lower file can't be mapped; -EOPNOTSUPP if it is asked to be MAP_SYNC and the file has
+ * Return: 0; -ENODEV if the lower file can't be mapped; -EOPNOTSUPP if it shall be MAP_SYNC and the file has
  * no name, by which stores could be found again; or another error.
  */
 int fb_mmap(struct file *file, struct vm_area_struct *vma)

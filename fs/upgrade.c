@@ -33,7 +33,7 @@
  * @fi: the inode; takes io_sem
  * @index: the page; the lower page cache has had it just now
  *
- * Return: 0; -ENOSPC (which waiting helps), -ENOENT, -EBUSY as fb_move_in(); -EINTR if the task is killed; -ENXIO if the file has
+ * Return: 0; -ENOSPC, -ENOENT, -EBUSY as fb_move_in(); -EINTR if the task is killed; -ENXIO if the file has
  * become shorter; -EPERM if it is immutable; or why there is no file record.
  */
 int fb_bring_page(struct fb_inode *fi, pgoff_t index)

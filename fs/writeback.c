@@ -295,7 +295,7 @@ static int fb_writeback_round(struct fb_sb *fsb)
 	return err;
 }
 
-/* The table of file records is full: files whose pages are all clean give theirs up, until an eighth is free. */
+/* There is no file record left: files without out-of-sync pages give theirs up, until an eighth is free. */
 static void fb_writeback_free_records(struct fb_sb *fsb)
 {
 	u32 most = fsb->ps.nr_files - DIV_ROUND_UP(fsb->ps.nr_files, 8);
