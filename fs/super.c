@@ -109,6 +109,15 @@ static int fb_check_lower(struct fs_context *fc, const struct path *lower, struc
 		return fb_fail(fc, -EOPNOTSUPP,
 			       "the file system of %s (%s) has no file handles that Forebay could keep",
 			       fc->source, sb->s_type->name);
+	if (d_inode(lower->dentry)->i_fop->fsync == noop_fsync)
+		return fb_fail(fc, -EOPNOTSUPP,
+			       "the file system of %s (%s) keeps nothing when the power goes",
+			       fc->source, sb->s_type->name);
+	/* Look-ups here go by names byte for byte; namei.c would refuse every one. */
+	if (lower->dentry->d_flags & (DCACHE_OP_HASH | DCACHE_OP_COMPARE))
+		return fb_fail(fc, -EOPNOTSUPP,
+			       "the file system of %s (%s) has rules of its own for names (casefold); make it without them",
+			       fc->source, sb->s_type->name);
 	if (sb->s_stack_depth + 1 > FILESYSTEM_MAX_STACK_DEPTH)
 		return fb_fail(fc, -EINVAL, "too many file systems stacked below %s", fc->source);
 	return 0;
