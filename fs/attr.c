@@ -77,7 +77,9 @@ int fb_getattr(struct mnt_idmap *idmap, const struct path *path, struct kstat *s
 	err = vfs_getattr_nosec(&lower, stat, mask, flags);
 	if (err)
 		return err;
-	stat->dev = inode->i_sb->s_dev;
+	/* A subvolume of btrfs in the tree has one of its own, and numbers its inodes by itself. */
+	if (stat->dev == FB_SB(inode->i_sb)->lower_dev)
+		stat->dev = inode->i_sb->s_dev;
 	stat->uid = vfsuid_into_kuid(make_vfsuid(idmap, fs_userns, stat->uid));
 	stat->gid = vfsgid_into_kgid(make_vfsgid(idmap, fs_userns, stat->gid));
 	if (!S_ISREG(inode->i_mode))

@@ -167,6 +167,7 @@ static inline struct fb_inode *FB_I(const struct inode *inode)
 struct fb_sb {
 	struct super_block *sb;
 	struct path lower;		/* root below, on a private mount */
+	dev_t lower_dev;		/* its st_dev */
 	errseq_t lower_wb_err;		/* its errors that syncfs() has told */
 	const struct cred *cred;	/* the mounter's */
 	enum fb_mode mode;

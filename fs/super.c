@@ -148,13 +148,14 @@ static int fb_register_mount(struct fb_sb *fsb, struct fs_context *fc, const str
 static int fb_choose_lower(struct fb_sb *fsb, struct fs_context *fc, struct ps_handle *root)
 {
 	struct vfsmount *mnt;
+	struct kstat stat;
 	struct path lower;
 	int err;
 
 	err = kern_path(fc->source, LOOKUP_FOLLOW | LOOKUP_DIRECTORY, &lower);
 	if (err)
 		return fb_fail(fc, err, "cannot open the lower directory %s: error %d", fc->source, err);
-	err = fb_check_lower(fc, &lower, root);
+	err = fb_check_lower(fc, &lower, root) ?: vfs_getattr_nosec(&lower, &stat, STATX_INO, 0);
 	if (err)
 		goto out;
 	mnt = clone_private_mount(&lower);
@@ -166,6 +167,7 @@ static int fb_choose_lower(struct fb_sb *fsb, struct fs_context *fc, struct ps_h
 	/* Access times are the lower file system's business, as its own mount options say. */
 	fsb->lower.mnt = mnt;
 	fsb->lower.dentry = dget(lower.dentry);
+	fsb->lower_dev = stat.dev;
 	err = fb_register_mount(fsb, fc, &lower);
 out:
 	path_put(&lower);
