@@ -128,3 +128,15 @@ void fb_settle_work(struct work_struct *work)
 	if (fb_settle_all(fsb))
 		queue_delayed_work(fsb->wq, &fsb->settle_work, 5 * FB_SETTLE_DELAY);
 }
+
+/**
+ * fb_settle_free() - forget, in DRAM, the deletions that could not be settled
+ * @fsb: the mount, being taken down; the records stay for the next mount
+ */
+void fb_settle_free(struct fb_sb *fsb)
+{
+	struct fb_deleted *deleted, *next;
+
+	list_for_each_entry_safe(deleted, next, &fsb->deleted, list)
+		kfree(deleted);
+}

@@ -298,6 +298,7 @@ static void fb_free_sb(struct fb_sb *fsb)
 	destroy_workqueue(fsb->wq);
 	destroy_workqueue(fsb->errands);
 	fb_recover_free(fsb);
+	fb_settle_free(fsb);
 	fb_cache_close(fsb);
 	mutex_lock(&fb_mounts_lock);
 	list_del(&fsb->mounts);
