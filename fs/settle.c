@@ -83,7 +83,13 @@ static int fb_settle_all_deleted(struct fb_sb *fsb)
 	return 0;
 }
 
-static int fb_settle_cut(struct fb_inode *fi)
+/**
+ * fb_settle_cut() - make a cut durable below, if the file owes one
+ * @fi: the inode
+ *
+ * Return: 0 or the lower file system's error; then it is still owed.
+ */
+int fb_settle_cut(struct fb_inode *fi)
 {
 	int err = 0;
 
