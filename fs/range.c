@@ -32,19 +32,17 @@
 #include "upgrade.h"
 #include "writeback.h"
 
-/**
- * fb_set_lower_size() - set the size of a lower file to what it is above
- * @file: the lower file, open for writing
- * @size: in bytes
- *
- * The modification time stays: the user has changed nothing now.
- *
- * Return: 0 or an error of the lower file system.
- */
-int fb_set_lower_size(struct file *file, loff_t size)
+struct fb_resize {
+	struct file *file;
+	loff_t size;
+};
+
+static int fb_resize(void *arg)
 {
+	struct fb_resize *resize = arg;
+	struct file *file = resize->file;
 	struct iattr attr = { .ia_valid = ATTR_SIZE | ATTR_FILE | ATTR_FORCE | ATTR_MTIME | ATTR_MTIME_SET,
-			      .ia_size = size, .ia_file = file };
+			      .ia_size = resize->size, .ia_file = file };
 	struct inode *lower = file_inode(file);
 	int err;
 
@@ -55,6 +53,23 @@ int fb_set_lower_size(struct file *file, loff_t size)
 	inode_unlock(lower);
 	file_end_write(file);
 	return err;
+}
+
+/**
+ * fb_set_lower_size() - set the size of a lower file to what it is above
+ * @fsb: the mount
+ * @file: the lower file, open for writing
+ * @size: in bytes
+ *
+ * The modification time stays: the user has changed nothing now. For the same reason it is an errand.
+ *
+ * Return: 0 or an error of the lower file system.
+ */
+int fb_set_lower_size(struct fb_sb *fsb, struct file *file, loff_t size)
+{
+	struct fb_resize resize = { .file = file, .size = size };
+
+	return fb_errand(fsb, fb_resize, &resize);
 }
 
 /**

@@ -211,29 +211,16 @@ bool fb_recover_found_any(struct fb_sb *fsb)
 	return atomic_read(&fsb->recovered->nr) != 0;
 }
 
-struct fb_resize {
-	struct file *file;
-	loff_t size;
-};
-
-static int fb_recover_resize(void *arg)
-{
-	struct fb_resize *resize = arg;
-
-	return fb_set_lower_size(resize->file, resize->size);
-}
-
 /* Brings the lower file to the size that the record promises. */
 static int fb_recover_size(struct fb_inode *fi, struct fb_found *found, struct file *wb_file)
 {
 	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
 	loff_t size = found->info.size & ~PS_SIZE_EXACT, lower = i_size_read(fi->lower);
-	struct fb_resize resize = { .file = wb_file, .size = size };
 	bool exact = found->info.size & PS_SIZE_EXACT;
 	int err = 0;
 
 	if (exact ? size != lower : size > lower)
-		err = fb_errand(fsb, fb_recover_resize, &resize);
+		err = fb_set_lower_size(fsb, wb_file, size);
 	if (!err && exact) {
 		err = vfs_fsync(wb_file, 1);
 		if (!err) {
