@@ -277,7 +277,10 @@ int fb_fileattr_set(struct mnt_idmap *idmap, struct dentry *dentry, struct filea
 	err = freezes ? fb_hand_over(FB_I(inode), 0, LLONG_MAX, true) : 0;
 	if (err)
 		return err;
-	err = fb_begin_below(idmap, FB_SB(dentry->d_sb), &old);
+	/* Nor can recovery do what the record says. */
+	if (freezes)
+		err = fb_settle_size(FB_I(inode));
+	err = err ?: fb_begin_below(idmap, FB_SB(dentry->d_sb), &old);
 	if (!err) {
 		err = vfs_fileattr_set(mnt_idmap(lower.mnt), lower.dentry, fa);
 		fb_end_below(FB_SB(dentry->d_sb), old);

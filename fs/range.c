@@ -247,8 +247,13 @@ void fb_take_back(struct fb_inode *fi)
 	mutex_unlock(&fi->wb_lock);
 }
 
-/* Everything is below: the record need not speak of the size any more. */
-static int fb_settle_size(struct fb_inode *fi)
+/**
+ * fb_settle_size() - everything is below: the record need not speak of the size any more
+ * @fi: the inode, from fb_hand_over()
+ *
+ * Return: 0; the lower file system's error; -EINVAL if only PMem knows how long the file is.
+ */
+int fb_settle_size(struct fb_inode *fi)
 {
 	int err;
 

@@ -132,3 +132,32 @@ def test_name_that_is_replaced_and_synced(pair):
         assert (left / "f").read_bytes() == b"new" * 1000
     os.close(new)
     os.close(fd)
+
+
+def test_append_only_file(pair):
+    """Its last page and its size are in PMem alone; recovery has to make it longer below."""
+    fd = settled(1)
+    run(f"chattr +a {MOUNT}/f")
+    os.fsync(fd)
+    os.pwrite(fd, b"a" * 100, PAGE)
+    os.fdatasync(fd)
+    for left in pair.after_cuts():
+        assert (left / "f").read_bytes() == b"\1" * PAGE + b"a" * 100
+        run(f"forebay drain {left}")
+    run(f"chattr -a {MOUNT}/f")
+    os.close(fd)
+
+
+def test_file_made_immutable_after_a_cut(pair):
+    """Recovery can't make it shorter again: it need not."""
+    fd = settled(2)
+    os.pwrite(fd, b"a" * PAGE, PAGE)
+    os.fdatasync(fd)
+    os.ftruncate(fd, 1000)
+    os.pwrite(fd, b"c" * 500, 1000)
+    run(f"chattr +i {MOUNT}/f && sync -f {LOWER}")
+    for left in pair.after_cuts():
+        assert (left / "f").read_bytes() == b"\1" * 1000 + b"c" * 500
+        run(f"forebay drain {left}")
+    run(f"chattr -i {MOUNT}/f")
+    os.close(fd)
