@@ -340,7 +340,7 @@ static void fb_end_write(struct file *file, loff_t pos, ssize_t ret)
 		set_bit(FB_OWES_SYNC, &fi->flags);
 	fb_track(fi, pos - ret, pos);
 	spin_lock(&inode->i_lock);
-	/* Not beyond where a cut has ended it meanwhile: that sets the size below, then ours with this lock. */
+	/* Not beyond where a cut has ended it meanwhile, which sets the size below first, then ours. */
 	pos = min(pos, i_size_read(fi->lower));
 	if (pos > i_size_read(inode))
 		i_size_write(inode, pos);

@@ -117,6 +117,8 @@ enum {
 	FB_PINNED,		/* we hold a reference on the inode, for its pages */
 	FB_SYNCED_IN_PMEM,	/* the last sync that owed data was paid in PMem alone */
 	FB_SIZE_EXACT,		/* the record cuts the lower file at record_size after a crash */
+	FB_IS_BELOW,		/* a sync below, or recovery, has shown that a crash leaves the file */
+	FB_LAST_NAME_GOES,	/* it is being unlinked, or replaced by a rename */
 	FB_DAX_MAPPED,		/* somebody had a MAP_SYNC mapping of it, and may have it still */
 };
 
@@ -302,12 +304,15 @@ void fb_evict_inode(struct inode *inode);
 int fb_inode_cache_create(void);
 void fb_inode_cache_destroy(void);
 void fb_name_changed(struct inode *inode);
+void fb_last_name_goes(struct inode *inode, bool goes);
 void fb_name_removed(struct inode *inode);
 void fb_size_is_below(struct fb_inode *fi, loff_t size);
 void fb_size_grew(struct inode *inode, loff_t size);
 int fb_record_get(struct fb_inode *fi);
 int fb_record_for_pages(struct fb_inode *fi);
 void fb_record_attach(struct fb_inode *fi, u32 file, u64 size, struct file *wb_file);
+void fb_record_mark(struct fb_inode *fi);
+void fb_is_below(struct fb_inode *fi);
 void fb_record_forget(struct fb_inode *fi);
 struct file *fb_open_below(struct fb_inode *fi);
 void fb_walk_begin(struct fb_sb *fsb, struct fb_walk *walk);

@@ -45,6 +45,23 @@ static int fb_statfs(struct dentry *dentry, struct kstatfs *stat)
 	return err;
 }
 
+/* Also a file that came since the sync began is called one that a crash leaves: of no consequence. */
+static void fb_all_are_below(struct fb_sb *fsb)
+{
+	struct fb_walk walk;
+	struct fb_inode *fi;
+
+	fb_walk_begin(fsb, &walk);
+	while ((fi = fb_walk_next(fsb, &walk))) {
+		if (!test_bit(FB_IS_BELOW, &fi->flags)) {
+			down_write(&fi->io_sem);
+			fb_is_below(fi);
+			up_write(&fi->io_sem);
+		}
+		iput(&fi->vfs_inode);
+	}
+}
+
 static int fb_sync_fs(struct super_block *sb, int wait)
 {
 	struct fb_sb *fsb = FB_SB(sb);
@@ -56,6 +73,8 @@ static int fb_sync_fs(struct super_block *sb, int wait)
 	err = fb_settle_all(fsb);
 	fb_sync_all(fsb);
 	err = err ?: fb_sync_lower_fs(fsb);
+	if (!err)
+		fb_all_are_below(fsb);
 	/* What the lower file system failed to write on its own account, syncfs() tells our users. */
 	lower_err = errseq_check_and_advance(&fsb->lower.mnt->mnt_sb->s_wb_err, &fsb->lower_wb_err);
 	if (lower_err)

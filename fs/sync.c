@@ -111,6 +111,7 @@ int fb_sync_below(struct fb_inode *fi, struct file *lower, bool datasync)
 		return err;
 	}
 	down_write(&fi->io_sem);
+	fb_is_below(fi);
 	if (fi->cuts == cuts) {		/* else it was cut meanwhile, and owes again */
 		if (test_and_clear_bit(FB_SIZE_EXACT, &fi->flags))
 			fb_note_size(fi, fi->record_size);
