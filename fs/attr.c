@@ -77,7 +77,9 @@ int fb_getattr(struct mnt_idmap *idmap, const struct path *path, struct kstat *s
 	err = vfs_getattr_nosec(&lower, stat, mask, flags);
 	if (err)
 		return err;
-	stat->dev = inode->i_sb->s_dev;
+	/* A subvolume of btrfs in the tree has one of its own, and numbers its inodes by itself. */
+	if (stat->dev == FB_SB(inode->i_sb)->lower_dev)
+		stat->dev = inode->i_sb->s_dev;
 	stat->uid = vfsuid_into_kuid(make_vfsuid(idmap, fs_userns, stat->uid));
 	stat->gid = vfsgid_into_kgid(make_vfsgid(idmap, fs_userns, stat->gid));
 	if (!S_ISREG(inode->i_mode))
@@ -275,7 +277,10 @@ int fb_fileattr_set(struct mnt_idmap *idmap, struct dentry *dentry, struct filea
 	err = freezes ? fb_hand_over(FB_I(inode), 0, LLONG_MAX, true) : 0;
 	if (err)
 		return err;
-	err = fb_begin_below(idmap, FB_SB(dentry->d_sb), &old);
+	/* Nor can recovery do what the record says. */
+	if (freezes)
+		err = fb_settle_size(FB_I(inode));
+	err = err ?: fb_begin_below(idmap, FB_SB(dentry->d_sb), &old);
 	if (!err) {
 		err = vfs_fileattr_set(mnt_idmap(lower.mnt), lower.dentry, fa);
 		fb_end_below(FB_SB(dentry->d_sb), old);

@@ -12,6 +12,7 @@
 #include <linux/writeback.h>
 
 #include "forebay.h"
+#include "settle.h"
 
 static int fb_encode_fh(struct inode *inode, u32 *fh, int *max_len, struct inode *parent)
 {
@@ -82,12 +83,20 @@ static struct dentry *fb_get_parent(struct dentry *dentry)
 	return fb_obtain(dentry->d_sb, parent);
 }
 
-/* Nothing is dirty in an upper inode; knfsd wants the lower one on storage. */
+/*
+ * Nothing is dirty in an upper inode; knfsd wants the lower one on storage. A record that cuts the file
+ * after a crash would undo what has made it longer since.
+ */
 static int fb_commit_metadata(struct inode *inode)
 {
 	struct inode *lower = FB_I(inode)->lower;
 	const struct export_operations *ops = lower->i_sb->s_export_op;
+	int err = 0;
 
+	if (test_bit(FB_SIZE_EXACT, &FB_I(inode)->flags))
+		err = fb_settle_cut(FB_I(inode));
+	if (err)
+		return err;
 	if (ops && ops->commit_metadata)
 		return ops->commit_metadata(lower);
 	return sync_inode_metadata(lower, 1);

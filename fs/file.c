@@ -339,8 +339,12 @@ static void fb_end_write(struct file *file, loff_t pos, ssize_t ret)
 	if (file->f_flags & O_DIRECT)
 		set_bit(FB_OWES_SYNC, &fi->flags);
 	fb_track(fi, pos - ret, pos);
-	/* Not beyond where a cut has ended it meanwhile. */
-	fb_size_grew(inode, min(pos, i_size_read(fi->lower)));
+	spin_lock(&inode->i_lock);
+	/* Not beyond where a cut has ended it meanwhile, which sets the size below first, then ours. */
+	pos = min(pos, i_size_read(fi->lower));
+	if (pos > i_size_read(inode))
+		i_size_write(inode, pos);
+	spin_unlock(&inode->i_lock);
 }
 
 /*
@@ -491,13 +495,26 @@ static bool fb_write_is_shared(struct fb_inode *fi, struct kiocb *iocb, size_t c
 	       iocb->ki_pos + count <= i_size_read(&fi->vfs_inode);
 }
 
-static int fb_lock_write(struct inode *inode, bool shared, bool nowait)
+/* Shared if the write is, which is known for certain when the lock is held: a cut may have come before. */
+static int fb_lock_write(struct fb_inode *fi, struct kiocb *iocb, size_t count, bool *shared)
 {
-	if (shared && !nowait)
-		inode_lock_shared(inode);
-	else if (!nowait)
+	struct inode *inode = &fi->vfs_inode;
+	bool nowait = iocb->ki_flags & IOCB_NOWAIT;
+
+	*shared = fb_write_is_shared(fi, iocb, count);
+	if (*shared) {
+		if (!nowait)
+			inode_lock_shared(inode);
+		else if (!inode_trylock_shared(inode))
+			return -EAGAIN;
+		if (fb_write_is_shared(fi, iocb, count))
+			return 0;
+		inode_unlock_shared(inode);
+		*shared = false;
+	}
+	if (!nowait)
 		inode_lock(inode);
-	else if (shared ? !inode_trylock_shared(inode) : !inode_trylock(inode))
+	else if (!inode_trylock(inode))
 		return -EAGAIN;
 	return 0;
 }
@@ -547,11 +564,11 @@ static ssize_t fb_write_iter(struct kiocb *iocb, struct iov_iter *from)
 	struct file *file = iocb->ki_filp;
 	struct inode *inode = file_inode(file);
 	struct fb_inode *fi = FB_I(inode);
-	bool shared = fb_write_is_shared(fi, iocb, iov_iter_count(from));
+	bool shared;
 	ssize_t ret;
 	int err;
 
-	ret = fb_lock_write(inode, shared, iocb->ki_flags & IOCB_NOWAIT);
+	ret = fb_lock_write(fi, iocb, iov_iter_count(from), &shared);
 	if (ret)
 		return ret;
 	ret = fb_write_locked(fi, iocb, from);

@@ -125,6 +125,8 @@ enum {
 	FB_SYNCED_IN_PMEM,	/* the last sync that owed data was paid in PMem alone */
 	FB_SIZE_EXACT,		/* the record cuts the lower file at record_size after a crash */
 	FB_STORED_MAPPED,	/* a volatile page of it was made writable in a mapping, once */
+	FB_IS_BELOW,		/* a sync below, or recovery, has shown that a crash leaves the file */
+	FB_LAST_NAME_GOES,	/* it is being unlinked, or replaced by a rename */
 	FB_DAX_MAPPED,		/* somebody had a MAP_SYNC mapping of it, and may have it still */
 };
 
@@ -180,6 +182,7 @@ static inline struct fb_inode *FB_I(const struct inode *inode)
 struct fb_sb {
 	struct super_block *sb;
 	struct path lower;		/* root below, on a private mount */
+	dev_t lower_dev;		/* its st_dev */
 	errseq_t lower_wb_err;		/* its errors that syncfs() has told */
 	const struct cred *cred;	/* the mounter's */
 	enum fb_mode mode;
@@ -315,12 +318,15 @@ void fb_evict_inode(struct inode *inode);
 int fb_inode_cache_create(void);
 void fb_inode_cache_destroy(void);
 void fb_name_changed(struct inode *inode);
+void fb_last_name_goes(struct inode *inode, bool goes);
 void fb_name_removed(struct inode *inode);
 void fb_size_is_below(struct fb_inode *fi, loff_t size);
 void fb_size_grew(struct inode *inode, loff_t size);
 int fb_record_get(struct fb_inode *fi);
 int fb_record_for_pages(struct fb_inode *fi);
 void fb_record_attach(struct fb_inode *fi, u32 file, u64 size, struct file *wb_file);
+void fb_record_mark(struct fb_inode *fi);
+void fb_is_below(struct fb_inode *fi);
 void fb_record_forget(struct fb_inode *fi);
 struct file *fb_open_below(struct fb_inode *fi);
 void fb_walk_begin(struct fb_sb *fsb, struct fb_walk *walk);

@@ -317,7 +317,36 @@ int fb_record_get(struct fb_inode *fi)
 	}
 	ps_file_create(&fsb->ps, file, &handle, 0);
 	fb_record_attach(fi, file, 0, wb_file);
+	fb_record_mark(fi);
 	return 0;
+}
+
+/**
+ * fb_record_mark() - say in the record what it means if a crash leaves no such file
+ * @fi: the inode; io_sem is held exclusively
+ *
+ * Live, that somebody else has taken it away, and its pages are kept. Unlinked, that this is as it should
+ * be: it was deleted, or is about to be, or was made and never durable, so that nothing was acknowledged
+ * of it. If there is a file after all, recovery makes the record live.
+ */
+void fb_record_mark(struct fb_inode *fi)
+{
+	bool live = fi->vfs_inode.i_nlink && test_bit(FB_IS_BELOW, &fi->flags) &&
+		    !test_bit(FB_LAST_NAME_GOES, &fi->flags);
+
+	if (fi->file != FB_NO_FILE)
+		ps_file_set_state(&FB_SB(fi->vfs_inode.i_sb)->ps, fi->file,
+				  live ? PS_FILE_LIVE : PS_FILE_UNLINKED);
+}
+
+/**
+ * fb_is_below() - a sync below has ended: a crash leaves the file
+ * @fi: the inode; io_sem is held exclusively
+ */
+void fb_is_below(struct fb_inode *fi)
+{
+	if (!test_and_set_bit(FB_IS_BELOW, &fi->flags))
+		fb_record_mark(fi);
 }
 
 /**
@@ -366,7 +395,6 @@ void fb_record_forget(struct fb_inode *fi)
 void fb_name_changed(struct inode *inode)
 {
 	struct fb_inode *fi = FB_I(inode);
-	struct fb_sb *fsb = FB_SB(inode->i_sb);
 
 	fb_owe_all(fi);
 	/* Without a record there is nothing to mark; one that comes now sees the name. */
@@ -374,10 +402,29 @@ void fb_name_changed(struct inode *inode)
 		return;
 	down_write(&fi->io_sem);
 	if (fi->file != FB_NO_FILE && inode->i_nlink) {
-		ps_file_set_state(&fsb->ps, fi->file, PS_FILE_LIVE);
+		fb_record_mark(fi);
 		if (!test_and_set_bit(FB_PINNED, &fi->flags))
 			ihold(inode);
 	}
+	up_write(&fi->io_sem);
+}
+
+/**
+ * fb_last_name_goes() - a file is about to be deleted, if this is its last name
+ * @inode: the upper inode, locked
+ * @goes: or that has failed
+ *
+ * Before the call below: when that returns, or while it runs, the deletion may be durable.
+ */
+void fb_last_name_goes(struct inode *inode, bool goes)
+{
+	struct fb_inode *fi = FB_I(inode);
+
+	if (!S_ISREG(inode->i_mode) || inode->i_nlink != 1)
+		return;
+	down_write(&fi->io_sem);
+	assign_bit(FB_LAST_NAME_GOES, &fi->flags, goes);
+	fb_record_mark(fi);
 	up_write(&fi->io_sem);
 }
 
@@ -388,15 +435,14 @@ void fb_name_changed(struct inode *inode)
 void fb_name_removed(struct inode *inode)
 {
 	struct fb_inode *fi = FB_I(inode);
-	struct fb_sb *fsb = FB_SB(inode->i_sb);
 	bool unpin;
 
+	clear_bit(FB_LAST_NAME_GOES, &fi->flags);
 	set_bit(FB_OWES_ATTR, &fi->flags);
 	if (!S_ISREG(inode->i_mode) || inode->i_nlink)
 		return;
 	down_write(&fi->io_sem);
-	if (fi->file != FB_NO_FILE)
-		ps_file_set_state(&fsb->ps, fi->file, PS_FILE_UNLINKED);
+	fb_record_mark(fi);
 	unpin = test_and_clear_bit(FB_PINNED, &fi->flags);
 	up_write(&fi->io_sem);
 	fb_claims_closed(fi, NULL);

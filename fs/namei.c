@@ -223,9 +223,10 @@ static int fb_remove(struct dentry *dentry)
 	struct dentry *lower;
 	int err;
 
+	fb_last_name_goes(inode, true);
 	err = fb_begin(NULL, dentry, &old);
 	if (err)
-		return err;
+		goto failed;
 	lower = dget(fb_lower_dentry(dentry));	/* not the last user: d_delete() shan't make it negative */
 	if (d_is_dir(lower))
 		err = vfs_rmdir(fb_lower_idmap(dentry), fb_lower_dir(dentry), lower);
@@ -234,11 +235,14 @@ static int fb_remove(struct dentry *dentry)
 	dput(lower);
 	fb_end(dentry, old);
 	if (err)
-		return err;
+		goto failed;
 	fb_copy_attr(inode);
 	d_drop(dentry);		/* as a cached negative one it would pin the lower inode */
 	fb_name_removed(inode);
 	return 0;
+failed:
+	fb_last_name_goes(inode, false);
+	return err;
 }
 
 static int fb_unlink(struct inode *dir, struct dentry *dentry)
@@ -303,9 +307,14 @@ static int fb_rename(struct mnt_idmap *idmap, struct inode *old_dir, struct dent
 		     struct inode *new_dir, struct dentry *new_dentry, unsigned int flags)
 {
 	struct inode *inode = d_inode(old_dentry), *target = d_inode(new_dentry);
+	bool replaces = target && !(flags & RENAME_EXCHANGE);
 	int err;
 
+	if (replaces)
+		fb_last_name_goes(target, true);
 	err = fb_rename_below(idmap, old_dentry, new_dentry, flags);
+	if (err && replaces)
+		fb_last_name_goes(target, false);
 	if (err)
 		return err;
 	fb_copy_attr(old_dir);
@@ -315,10 +324,10 @@ static int fb_rename(struct mnt_idmap *idmap, struct inode *old_dir, struct dent
 	if (!target)
 		return 0;
 	fb_copy_attr(target);
-	if (flags & RENAME_EXCHANGE)
-		fb_name_changed(target);
-	else
+	if (replaces)
 		fb_name_removed(target);
+	else
+		fb_name_changed(target);
 	return 0;
 }
 

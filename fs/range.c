@@ -32,19 +32,17 @@
 #include "upgrade.h"
 #include "writeback.h"
 
-/**
- * fb_set_lower_size() - set the size of a lower file to what it is above
- * @file: the lower file, open for writing
- * @size: in bytes
- *
- * The modification time stays: the user has changed nothing now.
- *
- * Return: 0 or an error of the lower file system.
- */
-int fb_set_lower_size(struct file *file, loff_t size)
+struct fb_resize {
+	struct file *file;
+	loff_t size;
+};
+
+static int fb_resize(void *arg)
 {
+	struct fb_resize *resize = arg;
+	struct file *file = resize->file;
 	struct iattr attr = { .ia_valid = ATTR_SIZE | ATTR_FILE | ATTR_FORCE | ATTR_MTIME | ATTR_MTIME_SET,
-			      .ia_size = size, .ia_file = file };
+			      .ia_size = resize->size, .ia_file = file };
 	struct inode *lower = file_inode(file);
 	int err;
 
@@ -55,6 +53,23 @@ int fb_set_lower_size(struct file *file, loff_t size)
 	inode_unlock(lower);
 	file_end_write(file);
 	return err;
+}
+
+/**
+ * fb_set_lower_size() - set the size of a lower file to what it is above
+ * @fsb: the mount
+ * @file: the lower file, open for writing
+ * @size: in bytes
+ *
+ * The modification time stays: the user has changed nothing now. For the same reason it is an errand.
+ *
+ * Return: 0 or an error of the lower file system.
+ */
+int fb_set_lower_size(struct fb_sb *fsb, struct file *file, loff_t size)
+{
+	struct fb_resize resize = { .file = file, .size = size };
+
+	return fb_errand(fsb, fb_resize, &resize);
 }
 
 /**
@@ -115,6 +130,14 @@ static bool fb_cut_concerns_cache(struct fb_inode *fi, loff_t size)
 	       (fi->record_size > size || xa_find(&fi->index, &index, ULONG_MAX, XA_PRESENT));
 }
 
+/* The lower file is as short already. An asynchronous write may end now, and look at both (file.c). */
+static void fb_size_shrank(struct inode *inode, loff_t size)
+{
+	spin_lock(&inode->i_lock);
+	i_size_write(inode, size);
+	spin_unlock(&inode->i_lock);
+}
+
 /* wb_lock and io_sem (exclusively) are held. */
 static int fb_cut(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr *attr)
 {
@@ -150,7 +173,7 @@ static int fb_cut(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr *
 	}
 	fi->cuts++;
 	fi->reserved = FB_RESERVE_UNASKED;
-	i_size_write(inode, size);
+	fb_size_shrank(inode, size);
 	fi->durable_size = min(fi->durable_size, size);
 	fi->below_size = min(fi->below_size, size);
 	fb_drop_range(fi, DIV_ROUND_UP_ULL(size, PAGE_SIZE), ULONG_MAX);
@@ -246,8 +269,13 @@ void fb_take_back(struct fb_inode *fi)
 	mutex_unlock(&fi->wb_lock);
 }
 
-/* Everything is below: the record need not speak of the size any more. */
-static int fb_settle_size(struct fb_inode *fi)
+/**
+ * fb_settle_size() - everything is below: the record need not speak of the size any more
+ * @fi: the inode, from fb_hand_over()
+ *
+ * Return: 0; the lower file system's error; -EINVAL if only PMem knows how long the file is.
+ */
+int fb_settle_size(struct fb_inode *fi)
 {
 	int err;
 
@@ -271,7 +299,7 @@ static int fb_moved(struct fb_inode *fi, struct file *lower)
 	int err = vfs_fsync(lower, 1);
 
 	fi->cuts++;
-	i_size_write(&fi->vfs_inode, i_size_read(fi->lower));
+	fb_size_shrank(&fi->vfs_inode, i_size_read(fi->lower));
 	fi->below_size = err ? 0 : i_size_read(fi->lower);
 	fi->durable_size = fi->below_size;
 	return err;

@@ -5,9 +5,10 @@
 
 #include "forebay.h"
 
-int fb_set_lower_size(struct file *file, loff_t size);
+int fb_set_lower_size(struct fb_sb *fsb, struct file *file, loff_t size);
 int fb_hand_over(struct fb_inode *fi, loff_t start, loff_t end, bool evict);
 void fb_take_back(struct fb_inode *fi);
+int fb_settle_size(struct fb_inode *fi);
 void fb_note_size(struct fb_inode *fi, u64 word);
 void fb_zero_tail(struct fb_inode *fi, loff_t size);
 long fb_fallocate(struct file *file, int mode, loff_t offset, loff_t len);

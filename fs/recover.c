@@ -9,10 +9,11 @@
  * anyone else can see it (fb_recover_attach()). A worker brings in the files
  * that nobody opens, so that they can be written back like any others.
  *
- * A record whose lower file does not exist any more is dropped if it is marked
- * unlinked. Otherwise somebody else has removed the file, or its file system can't
- * read it: then the pages are kept and counted as unplaced, and tried again by
- * drain and at the next mount, until the administrator discards them.
+ * A record whose lower file does not exist is dropped if it is marked unlinked:
+ * the file was deleted, or its creation was never durable. Otherwise somebody else
+ * has removed the file, or its file system can't read it: then the pages are kept
+ * and counted as unplaced, and tried again by drain and at the next mount, until
+ * the administrator discards them.
  */
 #include <linux/cred.h>
 #include <linux/exportfs.h>
@@ -211,29 +212,16 @@ bool fb_recover_found_any(struct fb_sb *fsb)
 	return atomic_read(&fsb->recovered->nr) != 0;
 }
 
-struct fb_resize {
-	struct file *file;
-	loff_t size;
-};
-
-static int fb_recover_resize(void *arg)
-{
-	struct fb_resize *resize = arg;
-
-	return fb_set_lower_size(resize->file, resize->size);
-}
-
 /* Brings the lower file to the size that the record promises. */
 static int fb_recover_size(struct fb_inode *fi, struct fb_found *found, struct file *wb_file)
 {
 	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
 	loff_t size = found->info.size & ~PS_SIZE_EXACT, lower = i_size_read(fi->lower);
-	struct fb_resize resize = { .file = wb_file, .size = size };
 	bool exact = found->info.size & PS_SIZE_EXACT;
 	int err = 0;
 
 	if (exact ? size != lower : size > lower)
-		err = fb_errand(fsb, fb_recover_resize, &resize);
+		err = fb_set_lower_size(fsb, wb_file, size);
 	if (!err && exact) {
 		err = vfs_fsync(wb_file, 1);
 		if (!err) {
@@ -285,7 +273,8 @@ static int fb_recover_file(struct fb_inode *fi, struct fb_found *found)
 		fput(wb_file);
 		return err;
 	}
-	/* Its deletion was not durable below: the file is back, and so are its pages. */
+	set_bit(FB_IS_BELOW, &fi->flags);
+	/* Its deletion was not durable below: the file is back, and so are its pages. Or its creation was. */
 	if (found->info.state == PS_FILE_UNLINKED && fi->vfs_inode.i_nlink)
 		ps_file_set_state(&fsb->ps, found->file, PS_FILE_LIVE);
 	fb_record_attach(fi, found->file, found->info.size & ~PS_SIZE_EXACT, wb_file);

@@ -71,19 +71,23 @@ bool fb_reserve(struct fb_inode *fi, struct file *lower, loff_t end)
  * @fi: the inode
  * @lower: an open lower file of the last writer
  *
- * Takes io_sem: so nothing is appended meanwhile. Writeback may go on, it ends before the size.
+ * Takes io_sem: so nothing is appended meanwhile. Writeback may go on, it ends before the size. Who has
+ * opened the file since may have begun an asynchronous write: when that has ended below, nobody may have
+ * told us yet how long the file is.
  */
 void fb_reserve_trim(struct fb_inode *fi, struct file *lower)
 {
+	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
 	loff_t size;
 	int err = 0;
 
 	down_write(&fi->io_sem);
-	size = i_size_read(&fi->vfs_inode);
+	inode_dio_wait(fi->lower);
+	size = max(i_size_read(&fi->vfs_inode), i_size_read(fi->lower));
 	if (fi->reserved > 0 && i_size_read(fi->lower) < size)
-		err = fb_set_lower_size(lower, size);
+		err = fb_set_lower_size(fsb, lower, size);
 	/* A file system gives up what is beyond the end when it is told the size that it has. */
-	if (fi->reserved > 0 && !err && !fb_set_lower_size(lower, size))
+	if (fi->reserved > 0 && !err && !fb_set_lower_size(fsb, lower, size))
 		fi->reserved = FB_RESERVE_UNASKED;
 	fi->appended = 0;
 	up_write(&fi->io_sem);

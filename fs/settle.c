@@ -83,7 +83,13 @@ static int fb_settle_all_deleted(struct fb_sb *fsb)
 	return 0;
 }
 
-static int fb_settle_cut(struct fb_inode *fi)
+/**
+ * fb_settle_cut() - make a cut durable below, if the file owes one
+ * @fi: the inode
+ *
+ * Return: 0 or the lower file system's error; then it is still owed.
+ */
+int fb_settle_cut(struct fb_inode *fi)
 {
 	int err = 0;
 
@@ -127,4 +133,16 @@ void fb_settle_work(struct work_struct *work)
 
 	if (fb_settle_all(fsb))
 		queue_delayed_work(fsb->wq, &fsb->settle_work, 5 * FB_SETTLE_DELAY);
+}
+
+/**
+ * fb_settle_free() - forget, in DRAM, the deletions that could not be settled
+ * @fsb: the mount, being taken down; the records stay for the next mount
+ */
+void fb_settle_free(struct fb_sb *fsb)
+{
+	struct fb_deleted *deleted, *next;
+
+	list_for_each_entry_safe(deleted, next, &fsb->deleted, list)
+		kfree(deleted);
 }

@@ -8,6 +8,8 @@
 void fb_settle_deleted(struct fb_inode *fi);
 void fb_settle_soon(struct fb_sb *fsb);
 void fb_settle_work(struct work_struct *work);
+int fb_settle_cut(struct fb_inode *fi);
 int fb_settle_all(struct fb_sb *fsb);
+void fb_settle_free(struct fb_sb *fsb);
 
 #endif

@@ -108,6 +108,15 @@ static int fb_check_lower(struct fs_context *fc, const struct path *lower, struc
 		return fb_fail(fc, -EOPNOTSUPP,
 			       "the file system of %s (%s) has no file handles that Forebay could keep",
 			       fc->source, sb->s_type->name);
+	if (d_inode(lower->dentry)->i_fop->fsync == noop_fsync)
+		return fb_fail(fc, -EOPNOTSUPP,
+			       "the file system of %s (%s) keeps nothing when the power goes",
+			       fc->source, sb->s_type->name);
+	/* Look-ups here go by names byte for byte; namei.c would refuse every one. */
+	if (lower->dentry->d_flags & (DCACHE_OP_HASH | DCACHE_OP_COMPARE))
+		return fb_fail(fc, -EOPNOTSUPP,
+			       "the file system of %s (%s) has rules of its own for names (casefold); make it without them",
+			       fc->source, sb->s_type->name);
 	if (sb->s_stack_depth + 1 > FILESYSTEM_MAX_STACK_DEPTH)
 		return fb_fail(fc, -EINVAL, "too many file systems stacked below %s", fc->source);
 	return 0;
@@ -138,13 +147,14 @@ static int fb_register_mount(struct fb_sb *fsb, struct fs_context *fc, const str
 static int fb_choose_lower(struct fb_sb *fsb, struct fs_context *fc, struct ps_handle *root)
 {
 	struct vfsmount *mnt;
+	struct kstat stat;
 	struct path lower;
 	int err;
 
 	err = kern_path(fc->source, LOOKUP_FOLLOW | LOOKUP_DIRECTORY, &lower);
 	if (err)
 		return fb_fail(fc, err, "cannot open the lower directory %s: error %d", fc->source, err);
-	err = fb_check_lower(fc, &lower, root);
+	err = fb_check_lower(fc, &lower, root) ?: vfs_getattr_nosec(&lower, &stat, STATX_INO, 0);
 	if (err)
 		goto out;
 	mnt = clone_private_mount(&lower);
@@ -156,6 +166,7 @@ static int fb_choose_lower(struct fb_sb *fsb, struct fs_context *fc, struct ps_h
 	/* Access times are the lower file system's business, as its own mount options say. */
 	fsb->lower.mnt = mnt;
 	fsb->lower.dentry = dget(lower.dentry);
+	fsb->lower_dev = stat.dev;
 	err = fb_register_mount(fsb, fc, &lower);
 out:
 	path_put(&lower);
@@ -288,6 +299,7 @@ static void fb_free_sb(struct fb_sb *fsb)
 	destroy_workqueue(fsb->wq);
 	destroy_workqueue(fsb->errands);
 	fb_recover_free(fsb);
+	fb_settle_free(fsb);
 	fb_cache_close(fsb);
 	mutex_lock(&fb_mounts_lock);
 	list_del(&fsb->mounts);

@@ -115,6 +115,7 @@ int fb_sync_below(struct fb_inode *fi, struct file *lower, bool datasync)
 	}
 	fb_track_held(fi, &taken);
 	down_write(&fi->io_sem);
+	fb_is_below(fi);
 	if (fi->cuts == cuts) {		/* else it was cut meanwhile for the first time, and owes again */
 		if (test_and_clear_bit(FB_SIZE_EXACT, &fi->flags))
 			fb_note_size(fi, fi->record_size);
@@ -285,6 +286,12 @@ int fb_sync_all(struct fb_sb *fsb)
 	fb_walk_begin(fsb, &walk);
 	while (!err && (fi = fb_walk_next(fsb, &walk))) {
 		mutex_lock(&fi->sync_lock);
+		/* Also of a file that came since the sync began, which is of no consequence. */
+		if (!test_bit(FB_IS_BELOW, &fi->flags)) {
+			down_write(&fi->io_sem);
+			fb_is_below(fi);
+			up_write(&fi->io_sem);
+		}
 		fb_sync_size(fi, &fi->end_to_sync);
 		mutex_unlock(&fi->sync_lock);
 		iput(&fi->vfs_inode);

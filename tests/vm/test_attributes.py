@@ -100,6 +100,24 @@ def test_times(folder, below):
     assert after.st_mtime_ns == stat.st_mtime_ns and after.st_blocks * 512 == 24 * PAGE, "given back"
 
 
+def test_space_given_back_by_somebody_with_limits(folder):
+    """Who closes last has lost the right to write this far: that is no reason to kill him."""
+    code = f"""import os, resource, signal
+fd = os.open({str(folder / "f")!r}, os.O_RDWR | os.O_CREAT)
+os.write(fd, b"a" * {PAGE})
+os.fsync(fd)
+for page in [0, *range(1, 24)]:
+    os.pwrite(fd, b"a" * {PAGE}, page * {PAGE})
+    os.fsync(fd)
+assert os.fstat(fd).st_blocks * 512 > 24 * {PAGE}
+signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+resource.setrlimit(resource.RLIMIT_FSIZE, ({PAGE}, {PAGE}))
+os.close(fd)"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+    stat = os.stat(folder / "f")
+    assert (stat.st_size, stat.st_blocks * 512) == (24 * PAGE, 24 * PAGE)
+
+
 def test_size_and_blocks(folder, below):
     """I5: the size above is the true one, the one below follows."""
     fd = os.open(folder / "f", os.O_RDWR | os.O_CREAT)

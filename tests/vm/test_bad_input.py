@@ -207,6 +207,26 @@ def test_lower_without_file_handles(below):
     assert device_sum() == before
 
 
+def test_lower_in_memory(below):
+    """tmpfs has a UUID and file handles, but what is written back to it and synced is lost with the power."""
+    del below
+    before = device_sum()
+    run("mkdir -p /mnt/odd && mount -t tmpfs none /mnt/odd")
+    assert "keeps nothing when the power goes" in fails(mount(f"cache={PMEM}", "/mnt/odd"))
+    assert device_sum() == before
+
+
+def test_lower_that_folds_case(below):
+    """The feature alone gives every name rules of its own; without it the same device is taken."""
+    del below
+    before = device_sum()
+    run(f"mkdir -p /mnt/odd && mkfs.ext4 -Fq -O casefold {SSD2} 128M && mount {SSD2} /mnt/odd")
+    assert "rules of its own for names" in fails(mount(f"cache={PMEM}", "/mnt/odd"))
+    assert device_sum() == before
+    run(f"umount /mnt/odd && mkfs.ext4 -Fq {SSD2} 128M && mount {SSD2} /mnt/odd")
+    run(f"mount -t forebay -o cache={PMEM} /mnt/odd {MOUNT} && touch {MOUNT}/f && test ! -e {MOUNT}/F")
+
+
 def test_no_lower_directory(below):
     del below
     before = device_sum()

@@ -4,6 +4,7 @@
 import ctypes
 import mmap
 import os
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -37,6 +38,14 @@ class Pair:
     def mount(storage, cache, lower, folder):
         """Both file systems."""
         run(f"mount {storage} {lower} && mount -t forebay -o cache={cache},allow_volatile_cache {lower} {folder}")
+
+    def record_states(self):
+        """Of the file records in use, as core/format.h has it: 1 live, 2 unlinked."""
+        fd = os.open(self.cache, os.O_RDONLY | os.O_DIRECT)
+        with mmap.mmap(-1, 16 * PAGE) as table:
+            os.preadv(fd, [table], 2 * PAGE)
+            os.close(fd)
+            return [table[i] & 3 for i in range(0, len(table), 64) if table[i] & 3]
 
     def after_cuts(self):
         """What each of some cuts at this moment leaves, mounted."""
@@ -171,3 +180,92 @@ def test_direct_read_into_a_mapping_that_ends_after_a_sync(pair):
     os.close(source)
     os.close(fd)
     run("dmsetup remove --retry slow")
+
+
+def test_file_that_was_never_durable(pair):
+    """Its page is in PMem, and nobody was told that there is a file: so nothing is missed when there is none."""
+    fd = os.open(MOUNT / "f", os.O_RDWR | os.O_CREAT)
+    os.ftruncate(fd, 4 * PAGE)
+    mapping = Mapping(fd, 4 * PAGE, MAP_SHARED_VALIDATE | MAP_SYNC)
+    assert mapping.read(PAGE, 1) == b"\0"
+    assert pair.record_states() == [2]
+    for left in pair.after_cuts():
+        run(f"forebay drain {left}")
+    mapping.write(PAGE, b"stored")
+    mapping.sync()
+    assert pair.record_states() == [1]
+    for left in pair.after_cuts():
+        assert (left / "f").read_bytes()[PAGE:PAGE + 6] == b"stored"
+    mapping.close()
+    os.close(fd)
+
+
+def test_file_that_syncfs_made_durable(pair):
+    """It speaks for all files; a page that was attached and written is kept whatever becomes of the file."""
+    fd = os.open(MOUNT / "f", os.O_RDWR | os.O_CREAT)
+    run(f"forebay attach {MOUNT}/f")
+    os.pwrite(fd, b"w" * PAGE, 0)
+    assert LIBC.syncfs(fd) == 0
+    assert pair.record_states() == [1]
+    for left in pair.after_cuts():
+        assert (left / "f").read_bytes() == b"w" * PAGE
+    os.close(fd)
+
+
+def test_deletion_that_has_begun(pair):
+    """The record says so before the lower file system is asked; whether it does it or not, nothing is wrong."""
+    fd = settled(4)
+    os.pwrite(fd, b"n" * PAGE, 0)
+    os.fdatasync(fd)
+    run(f"chattr +i {LOWER}")
+    with pytest.raises(PermissionError):
+        os.unlink(MOUNT / "f")
+    run(f"chattr -i {MOUNT}")
+    assert pair.record_states() == [1]
+    run(f"fsfreeze -f {LOWER}")
+    deleting = threading.Thread(target=os.unlink, args=[MOUNT / "f"])
+    deleting.start()
+    try:
+        deadline = time.monotonic() + 20
+        while pair.record_states() != [2] and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert pair.record_states() == [2] and deleting.is_alive()
+        for left in pair.after_cuts():
+            assert (left / "f").read_bytes()[:PAGE + 1] == b"n" * PAGE + b"\2"
+    finally:
+        run(f"fsfreeze -u {LOWER}")
+        deleting.join()
+    assert LIBC.syncfs(fd) == 0
+    for left in pair.after_cuts():
+        assert not (left / "f").exists()
+        run(f"forebay drain {left}")
+    os.close(fd)
+
+
+def test_append_only_file(pair):
+    """Its last page and its size are in PMem alone; recovery has to make it longer below."""
+    fd = settled(1)
+    run(f"chattr +a {MOUNT}/f")
+    os.fsync(fd)
+    os.pwrite(fd, b"a" * 100, PAGE)
+    os.fdatasync(fd)
+    for left in pair.after_cuts():
+        assert (left / "f").read_bytes() == b"\1" * PAGE + b"a" * 100
+        run(f"forebay drain {left}")
+    run(f"chattr -a {MOUNT}/f")
+    os.close(fd)
+
+
+def test_file_made_immutable_after_a_cut(pair):
+    """Recovery can't make it shorter again: it need not."""
+    fd = settled(2)
+    os.pwrite(fd, b"a" * PAGE, PAGE)
+    os.fdatasync(fd)
+    os.ftruncate(fd, 1000)
+    os.pwrite(fd, b"c" * 500, 1000)
+    run(f"chattr +i {MOUNT}/f && sync -f {LOWER}")
+    for left in pair.after_cuts():
+        assert (left / "f").read_bytes() == b"\1" * 1000 + b"c" * 500
+        run(f"forebay drain {left}")
+    run(f"chattr -i {MOUNT}/f")
+    os.close(fd)

@@ -64,6 +64,19 @@ def test_subdirectory(stack):
     run(f"mount -t forebay -o cache={stack.cache} {LOWER}/sub {MOUNT}")
 
 
+@pytest.mark.parametrize("stack", [{"fs": "btrfs"}], indirect=True, ids=["btrfs"])
+def test_subvolume_in_the_tree(stack):
+    """Its root has the number that the mount's root has: only the device number shows that it isn't the same directory."""
+    stack.umount()
+    run(f"btrfs subvolume create {LOWER}/sub && touch {LOWER}/sub/inside {LOWER}/beside")
+    stack.mount()
+    root, sub = os.stat(MOUNT), os.stat(MOUNT / "sub")
+    assert root.st_ino == sub.st_ino and root.st_dev != sub.st_dev
+    assert os.stat(MOUNT / "beside").st_dev == root.st_dev
+    assert os.stat(MOUNT / "sub/inside").st_dev == sub.st_dev
+    assert f"{MOUNT}/sub/inside\n" in run(f"find {MOUNT}")
+
+
 def test_read_only(stack):
     synced(MOUNT / "f", b"x" * PAGE)
     run(f"mount -o remount,ro {MOUNT}")
