@@ -28,7 +28,10 @@
 #include "trace.h"
 #include "tracker.h"
 
-/* @folio is locked, looked up by the caller, and unmapped. Who is yet to put it on a list of the LRU has a reference. */
+/*
+ * Beside the page cache and the caller, who has locked and unmapped it? Who is yet to put it on a list of
+ * the LRU has a reference, too.
+ */
 static bool fb_folio_referenced(struct folio *folio)
 {
 	return folio_ref_count(folio) > folio_nr_pages(folio) + 1 + folio_test_private(folio) +

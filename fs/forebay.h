@@ -120,6 +120,7 @@ struct fb_end {
 /* Bits of fb_inode->flags. */
 enum {
 	FB_OWES_SYNC,		/* even fdatasync must go below: new, renamed, truncated … */
+	FB_PAYS_SYNC,		/* it owed that, and the sync is on its way: not durable yet */
 	FB_OWES_ATTR,		/* fsync must go below: mode, owner, times, xattrs, and names once more */
 	FB_PINNED,		/* we hold a reference on the inode, for its pages */
 	FB_SYNCED_IN_PMEM,	/* the last sync that owed data was paid in PMem alone */

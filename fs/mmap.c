@@ -276,7 +276,8 @@ static vm_fault_t fb_store_dax(struct fb_inode *fi, struct vm_fault *vmf, bool m
 	int err;
 
 	/* A flushed store must be found again: the file, and its size, are durable before it can be made. */
-	if (sync && (test_bit(FB_OWES_SYNC, &fi->flags) || fb_page_owes_size(fi, vmf))) {
+	if (sync && (test_bit(FB_OWES_SYNC, &fi->flags) || test_bit(FB_PAYS_SYNC, &fi->flags) ||
+		     fb_page_owes_size(fi, vmf))) {
 		/* An fdatasync below may leave a name out. */
 		err = vfs_fsync(vmf->vma->vm_file, !test_bit(FB_OWES_ATTR, &fi->flags));
 		if (err)

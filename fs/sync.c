@@ -98,6 +98,8 @@ int fb_sync_below(struct fb_inode *fi, struct file *lower, bool datasync)
 	loff_t size;
 	int err;
 
+	if (test_bit(FB_OWES_SYNC, &fi->flags))
+		set_bit(FB_PAYS_SYNC, &fi->flags);	/* before the other goes: a fault looks for both */
 	clear_bit(FB_OWES_SYNC, &fi->flags);
 	smp_mb__after_atomic();	/* a cut that we don't count sets it again */
 	cuts = READ_ONCE(fi->cuts);
@@ -111,8 +113,10 @@ int fb_sync_below(struct fb_inode *fi, struct file *lower, bool datasync)
 		set_bit(FB_OWES_SYNC, &fi->flags);
 		if (attr)
 			set_bit(FB_OWES_ATTR, &fi->flags);
-		return err;
 	}
+	clear_bit(FB_PAYS_SYNC, &fi->flags);
+	if (err)
+		return err;
 	fb_track_held(fi, &taken);
 	down_write(&fi->io_sem);
 	fb_is_below(fi);
@@ -137,8 +141,9 @@ static struct fb_end fb_end_now(const struct fb_inode *fi)
 }
 
 /*
- * Makes the file's size durable, in PMem. Data up to it is durable already; what was written behind it since may not
- * be. Returns -EAGAIN if the file was cut meanwhile: then the lower fsync makes the size durable that it has now.
+ * Makes the file's size durable, in PMem. Data up to it is durable already; what was written behind it
+ * since may not be. Returns -EAGAIN if the file was cut meanwhile: then the lower fsync makes the size
+ * durable that it has now.
  */
 static int fb_sync_size(struct fb_inode *fi, const struct fb_end *end)
 {
@@ -262,8 +267,8 @@ int fb_sync_lower_fs(struct fb_sb *fsb)
  * fb_sync_all() - syncfs(2) and sync(2)
  * @fsb: the mount
  *
- * Mapped stores are flushed, and what is volatile is the lower file system's to sync. Only then are the sizes noted
- * that the files had before.
+ * Mapped stores are flushed, and what is volatile is the lower file system's to sync. Only then are the
+ * sizes noted that the files had before.
  *
  * Return: 0 or the lower file system's error.
  */
