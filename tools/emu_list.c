@@ -5,9 +5,11 @@
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "emu.h"
 #include "message.h"
+#include "mounts.h"
 #include "report.h"
 #include "sysfs.h"
 #include "verb.h"
@@ -28,6 +30,17 @@ static uint64_t number(const char *disk, const char *attribute)
 	return strtoull(text, NULL, 10);
 }
 
+static bool is_mounted(const char *disk)
+{
+	char path[PATH_MAX], *folder;
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/dev/%s", disk);
+	folder = stat(path, &st) ? NULL : mount_of_device(st.st_rdev);
+	free(folder);
+	return folder;
+}
+
 static bool in_use(const char *disk)
 {
 	char path[PATH_MAX];
@@ -43,7 +56,7 @@ static bool in_use(const char *disk)
 	}
 	if (n >= 0)
 		free(entries);
-	return holders;
+	return holders || is_mounted(disk);
 }
 
 static json_object *describe(const char *disk)

@@ -8,6 +8,7 @@ import json
 import mmap
 import os
 import re
+import signal
 import struct
 import subprocess
 import sys
@@ -114,6 +115,18 @@ def test_remove_is_refused_while_in_use(mounted):
     run(f"umount {mounted}; forebay emu remove 0")
     assert "there is no /dev/forebay-emu0" in fails("forebay emu remove 0")
     assert "is no emulated device" in fails("forebay emu remove /dev/nvme0n1")
+
+
+def test_another_file_system():
+    """It is in use then; and what docs/emu.md says of its DAX mappings."""
+    device = create("--size 16M")
+    run(f"mkfs.ext4 -Fq -b 4096 {device} && mkdir -p /mnt/other && mount -o dax {device} /mnt/other && echo contents >/mnt/other/f")
+    assert json.loads(run("forebay emu list --json"))[0]["used"]
+    assert "/mnt/other" in fails("forebay emu remove 0")
+    read = "import mmap; file = open('/mnt/other/f', 'rb'); mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)[0]"
+    assert subprocess.run(["python3", "-c", read], check=False).returncode == -signal.SIGBUS
+    run("umount /mnt/other")
+    assert not json.loads(run("forebay emu list --json"))[0]["used"]
 
 
 def test_what_cannot_be_made():
