@@ -38,11 +38,11 @@ class FileSystem(Subject):
     """Blocks of files, overwritten and appended and synced with fdatasync; the last ones are files of their own, each
     replaced by rename. A pinned file leaves less of the cache than they need, so it is full most of the time."""
 
-    NAME, BLOCKS, NAMED, PER_FILE = "forebay", 416, 16, 100
-    ROOM = 250          # pages of the cache
+    NAME, BLOCKS, NAMED, PER_FILE = "forebay", 216, 16, 100
+    ROOM = 130          # pages of the cache
 
     def __init__(self):
-        super().__init__(24 * MIB, 5 * MIB)
+        super().__init__(16 * MIB, 5 * MIB)
         storage, pmem = self.devices(0)
         run("mkfs.ext4", "-Fq", "-b", "4096", "-E", "lazy_itable_init=0,lazy_journal_init=0,nodiscard", storage)
         run("forebay", "format", pmem)
@@ -119,7 +119,7 @@ class FileSystem(Subject):
 class WriteLog(Subject):
     """Direct writes of a block each to a write log over the storage, smaller than it."""
 
-    NAME, BLOCKS = "writelog", 512
+    NAME, BLOCKS = "writelog", 320
 
     def __init__(self):
         super().__init__(self.BLOCKS * BLOCK, MIB)
