@@ -19,8 +19,10 @@
  *
  * Folios that hardware uses don't move: then the sync goes below. They are known
  * by being pinned for DMA, or by a reference that nobody here has: not everyone
- * pins (direct reads of NFS take plain references). Faults, which have references
- * themselves, and two of them one each, go by pins alone.
+ * pins (direct reads of NFS take plain references). Who stores through such a
+ * reference has come by a writable mapping; so files that never had one are spared
+ * the many references that mean nothing: readers, pipes, lists of the LRU. Faults,
+ * which have references themselves, and two of them one each, go by pins alone.
  */
 #include "cache.h"
 #include "page_index.h"
@@ -57,7 +59,7 @@ struct folio *fb_lower_folio(struct fb_inode *fi, pgoff_t index, bool alone)
 	if (folio_mapped(folio))
 		unmap_mapping_pages(mapping, index, 1, false);
 	if (folio_test_uptodate(folio) && !folio_maybe_dma_pinned(folio) &&
-	    !(alone && fb_folio_referenced(folio)))
+	    !(alone && test_bit(FB_STORED_MAPPED, &fi->flags) && fb_folio_referenced(folio)))
 		return folio;
 	folio_unlock(folio);
 	folio_put(folio);

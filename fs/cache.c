@@ -8,10 +8,10 @@
  * or waits in recover.c or settle.c for its file's fate.
  *
  * A page that is given up may still be held: by hardware, or by a pipe that got
- * it from vmsplice(). Nobody waits for that. It has no record any more, but is
- * not handed out again before they let go (held_pages): what they read from it,
- * or store in it, is no other file's. No mapping has it, so nobody new gets hold
- * of it.
+ * it from vmsplice(). Nobody waits for that but unmount, and not for long. The
+ * page has no record any more, but is not handed out again before they let go
+ * (held_pages): what they read from it, or store in it, is no other file's. No
+ * mapping has it, so nobody new gets hold of it.
  */
 #include <linux/blkdev.h>
 #include <linux/dax.h>

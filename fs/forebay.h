@@ -108,7 +108,8 @@ struct fb_tracker {
 	unsigned int nr_ranges;
 	unsigned int nr_pages;
 	bool overflow;
-	struct { pgoff_t start, end; } range[FB_TRACK_RANGES];	/* end is exclusive */
+	struct fb_pages_from { pgoff_t start, end; } range[FB_TRACK_RANGES];	/* end is exclusive */
+	struct fb_pages_from stored;	/* through mappings: between these */
 };
 
 /* A size that data is durable up to, once what was tracked then is; unless the file became shorter since. */
@@ -152,7 +153,8 @@ struct fb_inode {
 	unsigned long flags;
 
 	struct mutex sync_lock;		/* one sync call at a time */
-	struct fb_end end_to_sync;	/* what fb_sync_all() is about to have made durable */
+	struct fb_end end_to_sync;	/* what fb_sync_all() is about to have made durable, */
+	bool is_being_synced;		/* between its two looks at the file */
 	struct rw_semaphore io_sem;	/* where pages are; see above */
 	struct mutex wb_lock;		/* one writeback, truncation or eviction at a time */
 	struct xarray index;		/* page index -> struct fb_page * */

@@ -57,6 +57,7 @@ struct inode *fb_alloc_inode(struct super_block *sb)
 	fi->tracker.nr_ranges = 0;
 	fi->tracker.nr_pages = 0;
 	fi->tracker.overflow = false;
+	fi->tracker.stored = (struct fb_pages_from) {};
 	fi->overwritten = 0;
 	fi->appended = 0;
 	fi->reserved = FB_RESERVE_UNASKED;
@@ -65,7 +66,7 @@ struct inode *fb_alloc_inode(struct super_block *sb)
 	fi->durable_size = 0;
 	fi->below_size = 0;
 	fi->cuts = 0;
-	fi->end_to_sync = (struct fb_end) {};
+	fi->is_being_synced = false;
 	fi->wb_file = NULL;
 	return &fi->vfs_inode;
 }
@@ -340,12 +341,12 @@ void fb_record_mark(struct fb_inode *fi)
 }
 
 /**
- * fb_is_below() - a sync below has ended: a crash leaves the file
+ * fb_is_below() - a sync below has ended: a crash leaves the file, if it has a name
  * @fi: the inode; io_sem is held exclusively
  */
 void fb_is_below(struct fb_inode *fi)
 {
-	if (!test_and_set_bit(FB_IS_BELOW, &fi->flags))
+	if (fi->vfs_inode.i_nlink && !test_and_set_bit(FB_IS_BELOW, &fi->flags))
 		fb_record_mark(fi);
 }
 

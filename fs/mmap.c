@@ -398,6 +398,7 @@ static vm_fault_t fb_page_mkwrite(struct vm_fault *vmf)
 		ret = fb_lower_vm_ops(vmf->vma)->page_mkwrite(vmf);
 		if (!(ret & (VM_FAULT_ERROR | VM_FAULT_NOPAGE))) {
 			set_bit(FB_STORED_MAPPED, &fi->flags);
+			fb_track_stored(fi, vmf->pgoff, vmf->pgoff + 1);
 			fb_track(fi, pos, pos + PAGE_SIZE);
 		}
 	}

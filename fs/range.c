@@ -130,12 +130,19 @@ static bool fb_cut_concerns_cache(struct fb_inode *fi, loff_t size)
 	       (fi->record_size > size || xa_find(&fi->index, &index, ULONG_MAX, XA_PRESENT));
 }
 
-/* The lower file is as short already. An asynchronous write may end now, and look at both (file.c). */
-static void fb_size_shrank(struct inode *inode, loff_t size)
+/*
+ * The lower file is as short already. An asynchronous write may end now, and look at both (file.c). A sync
+ * that counts the cut must not see the size before it.
+ */
+static void fb_size_shrank(struct fb_inode *fi, loff_t size)
 {
+	struct inode *inode = &fi->vfs_inode;
+
 	spin_lock(&inode->i_lock);
 	i_size_write(inode, size);
 	spin_unlock(&inode->i_lock);
+	smp_wmb();	/* against fb_end_now() */
+	fi->cuts++;
 }
 
 /* wb_lock and io_sem (exclusively) are held. */
@@ -171,9 +178,8 @@ static int fb_cut(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr *
 		}
 		return err;
 	}
-	fi->cuts++;
+	fb_size_shrank(fi, size);
 	fi->reserved = FB_RESERVE_UNASKED;
-	fb_size_shrank(inode, size);
 	fi->durable_size = min(fi->durable_size, size);
 	fi->below_size = min(fi->below_size, size);
 	fb_drop_range(fi, DIV_ROUND_UP_ULL(size, PAGE_SIZE), ULONG_MAX);
@@ -298,8 +304,7 @@ static int fb_moved(struct fb_inode *fi, struct file *lower)
 {
 	int err = vfs_fsync(lower, 1);
 
-	fi->cuts++;
-	fb_size_shrank(&fi->vfs_inode, i_size_read(fi->lower));
+	fb_size_shrank(fi, i_size_read(fi->lower));
 	fi->below_size = err ? 0 : i_size_read(fi->lower);
 	fi->durable_size = fi->below_size;
 	return err;

@@ -13,6 +13,7 @@
  * pins on inodes; what can't be written back stays in PMem for the next mount.
  */
 #include <linux/cred.h>
+#include <linux/delay.h>
 #include <linux/exportfs.h>
 #include <linux/fs_context.h>
 #include <linux/fs_parser.h>
@@ -32,6 +33,10 @@
 
 /* A sync of more volatile pages than this goes below: a disk is good at large writes. */
 #define FB_ABSORB_PAGES	64
+
+/* So long and so often unmount waits for hardware to let go of pages. */
+#define FB_HELD_STEP_MS	100
+#define FB_HELD_TRIES	30
 
 static DEFINE_MUTEX(fb_mounts_lock);
 static LIST_HEAD(fb_mounts);
@@ -351,6 +356,17 @@ static void fb_release_inodes(struct fb_sb *fsb)
 	}
 }
 
+/* What hardware still stores in pages that were given up had better not come when the device is another's. */
+static void fb_wait_for_held(struct fb_sb *fsb)
+{
+	unsigned int tries = FB_HELD_TRIES;
+
+	while (fb_take_held(fsb) && tries--)
+		msleep(FB_HELD_STEP_MS);
+	if (fb_take_held(fsb))
+		pr_warn("%s: unmounted while hardware, or a pipe, holds pages of it\n", fsb->cache_name);
+}
+
 static void fb_kill_sb(struct super_block *sb)
 {
 	struct fb_sb *fsb = sb->s_fs_info;
@@ -371,6 +387,7 @@ static void fb_kill_sb(struct super_block *sb)
 	if (fsb->kobj.state_initialized)
 		fb_sysfs_remove(fsb);
 	err = fb_settle_all(fsb) ?: err;
+	fb_wait_for_held(fsb);
 	cancel_delayed_work_sync(&fsb->settle_work);
 	cancel_delayed_work_sync(&fsb->writeback_work);
 	if (err)

@@ -113,6 +113,7 @@ int fb_sync_below(struct fb_inode *fi, struct file *lower, bool datasync)
 		set_bit(FB_OWES_SYNC, &fi->flags);
 		if (attr)
 			set_bit(FB_OWES_ATTR, &fi->flags);
+		fb_track_again(fi, &taken);
 	}
 	clear_bit(FB_PAYS_SYNC, &fi->flags);
 	if (err)
@@ -284,6 +285,7 @@ int fb_sync_all(struct fb_sb *fsb)
 		mutex_lock(&fi->sync_lock);
 		fb_sync_pages(fi, 0, ULONG_MAX);
 		fi->end_to_sync = fb_end_now(fi);
+		fi->is_being_synced = true;
 		mutex_unlock(&fi->sync_lock);
 		iput(&fi->vfs_inode);
 	}
@@ -291,13 +293,14 @@ int fb_sync_all(struct fb_sb *fsb)
 	fb_walk_begin(fsb, &walk);
 	while (!err && (fi = fb_walk_next(fsb, &walk))) {
 		mutex_lock(&fi->sync_lock);
-		/* Also of a file that came since the sync began, which is of no consequence. */
-		if (!test_bit(FB_IS_BELOW, &fi->flags)) {
+		if (fi->is_being_synced && !test_bit(FB_IS_BELOW, &fi->flags)) {
 			down_write(&fi->io_sem);
 			fb_is_below(fi);
 			up_write(&fi->io_sem);
 		}
-		fb_sync_size(fi, &fi->end_to_sync);
+		if (fi->is_being_synced)
+			fb_sync_size(fi, &fi->end_to_sync);
+		fi->is_being_synced = false;
 		mutex_unlock(&fi->sync_lock);
 		iput(&fi->vfs_inode);
 	}

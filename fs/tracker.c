@@ -61,6 +61,22 @@ out:
 }
 
 /**
+ * fb_track_stored() - volatile pages of a file are writable in a mapping
+ * @fi: the inode; io_sem is held, in either way, and fb_track() follows
+ * @first: first page
+ * @beyond: the page after the last
+ */
+void fb_track_stored(struct fb_inode *fi, pgoff_t first, pgoff_t beyond)
+{
+	struct fb_pages_from *stored = &fi->tracker.stored;
+
+	spin_lock(&fi->tracker_lock);
+	stored->start = stored->end ? min(stored->start, first) : first;
+	stored->end = max(stored->end, beyond);
+	spin_unlock(&fi->tracker_lock);
+}
+
+/**
  * fb_track_take() - empty the tracker
  * @fi: the inode
  *
@@ -76,6 +92,7 @@ struct fb_tracker fb_track_take(struct fb_inode *fi)
 	t->nr_ranges = 0;
 	t->nr_pages = 0;
 	t->overflow = false;
+	t->stored = (struct fb_pages_from) {};
 	spin_unlock(&fi->tracker_lock);
 	return taken;
 }
@@ -116,6 +133,8 @@ void fb_track_overflow(struct fb_inode *fi)
  */
 void fb_track_again(struct fb_inode *fi, const struct fb_tracker *taken)
 {
+	if (taken->stored.end)
+		fb_track_stored(fi, taken->stored.start, taken->stored.end);
 	if (taken->overflow)
 		fb_track_overflow(fi);
 	for (unsigned int i = 0; i < taken->nr_ranges; i++)
@@ -123,13 +142,14 @@ void fb_track_again(struct fb_inode *fi, const struct fb_tracker *taken)
 			 (loff_t)taken->range[i].end << PAGE_SHIFT);
 }
 
-static bool fb_any_held(struct fb_inode *fi, pgoff_t first, pgoff_t last)
+static bool fb_any_held(struct fb_inode *fi, const struct fb_pages_from *pages)
 {
+	pgoff_t first = pages->start;
 	struct folio_batch batch;
 	bool held = false;
 
 	folio_batch_init(&batch);
-	while (!held && filemap_get_folios(fi->lower->i_mapping, &first, last, &batch)) {
+	while (!held && filemap_get_folios(fi->lower->i_mapping, &first, pages->end - 1, &batch)) {
 		for (unsigned int i = 0; i < folio_batch_count(&batch); i++)
 			held = held || folio_maybe_dma_pinned(batch.folios[i]);
 		folio_batch_release(&batch);
@@ -145,13 +165,14 @@ static bool fb_any_held(struct fb_inode *fi, pgoff_t first, pgoff_t last)
  */
 void fb_track_held(struct fb_inode *fi, const struct fb_tracker *taken)
 {
-	if (!test_bit(FB_STORED_MAPPED, &fi->flags))
+	bool held = false;
+
+	if (!taken->stored.end)
 		return;
-	if (taken->overflow && fb_any_held(fi, 0, ULONG_MAX))
-		fb_track_overflow(fi);
-	for (unsigned int i = 0; i < taken->nr_ranges && !taken->overflow; i++) {
-		if (fb_any_held(fi, taken->range[i].start, taken->range[i].end - 1))
-			fb_track(fi, (loff_t)taken->range[i].start << PAGE_SHIFT,
-				 (loff_t)taken->range[i].end << PAGE_SHIFT);
-	}
+	if (taken->overflow)
+		held = fb_any_held(fi, &taken->stored);
+	for (unsigned int i = 0; i < taken->nr_ranges && !taken->overflow; i++)
+		held = held || fb_any_held(fi, &taken->range[i]);
+	if (held)
+		fb_track_again(fi, taken);
 }

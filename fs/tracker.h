@@ -6,6 +6,7 @@
 #include "forebay.h"
 
 void fb_track(struct fb_inode *fi, loff_t start, loff_t end);
+void fb_track_stored(struct fb_inode *fi, pgoff_t first, pgoff_t beyond);
 struct fb_tracker fb_track_take(struct fb_inode *fi);
 bool fb_tracked(struct fb_inode *fi, pgoff_t index);
 void fb_track_overflow(struct fb_inode *fi);

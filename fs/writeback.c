@@ -326,8 +326,7 @@ void fb_writeback_work(struct work_struct *work)
 	struct percpu_counter *cleaned = &fsb->counters[FB_PAGES_WRITTEN_BACK];
 	s64 before;
 
-	if (fb_take_held(fsb) && fb_cache_low(fsb))
-		queue_delayed_work(fsb->wq, &fsb->writeback_work, FB_RETRY_DELAY);
+	fb_take_held(fsb);
 	if (fb_cache_low(fsb) && READ_ONCE(fsb->pins.charged))
 		fb_claims_refresh_all(fsb);
 	if (fb_cache_low(fsb))
