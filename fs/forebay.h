@@ -30,7 +30,6 @@
  *
  * Lock order, outermost first (upper = ours, lower = of the file system below):
  *	sb->s_umount
- *	fb_sb->sync_all_lock		one syncfs at a time
  *	fb_inode->sync_lock		one sync call at a time
  *	upper inode->i_rwsem
  *	fb_inode->wb_lock		one writeback, truncation or eviction at a time
@@ -216,7 +215,6 @@ struct fb_sb {
 		unsigned long charged, most, most_of_user;
 	} pins;
 
-	struct mutex sync_all_lock;	/* one fb_sync_all() at a time */
 	spinlock_t inodes_lock;		/* inodes, deleted, kept */
 	struct list_head inodes;	/* fb_inode->sb_link, and places of walks */
 

@@ -267,7 +267,6 @@ static struct fb_sb *fb_alloc_sb(void)
 	spin_lock_init(&fsb->lru_lock);
 	spin_lock_init(&fsb->files_lock);
 	spin_lock_init(&fsb->inodes_lock);
-	mutex_init(&fsb->sync_all_lock);
 	INIT_LIST_HEAD(&fsb->free_pages);
 	INIT_LIST_HEAD(&fsb->held_pages);
 	INIT_LIST_HEAD(&fsb->clean_pages);

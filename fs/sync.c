@@ -269,7 +269,10 @@ int fb_sync_lower_fs(struct fb_sb *fsb)
  * @fsb: the mount
  *
  * Mapped stores are flushed, and what is volatile is the lower file system's to sync. Only then are the
- * sizes noted that the files had before.
+ * sizes noted that the files had before. Of two calls at once, one may note what the other has seen and
+ * not yet made durable: a crash in between may leave zeros where something was appended, which nobody had
+ * told to be durable. A lock that keeps them apart would be held over the lower sync, and so be one
+ * more way to what docs/decisions.md says of freezing.
  *
  * Return: 0 or the lower file system's error.
  */
@@ -279,7 +282,6 @@ int fb_sync_all(struct fb_sb *fsb)
 	struct fb_inode *fi;
 	int err;
 
-	mutex_lock(&fsb->sync_all_lock);
 	fb_walk_begin(fsb, &walk);
 	while ((fi = fb_walk_next(fsb, &walk))) {
 		mutex_lock(&fi->sync_lock);
@@ -305,6 +307,5 @@ int fb_sync_all(struct fb_sb *fsb)
 		iput(&fi->vfs_inode);
 	}
 	fb_walk_end(fsb, &walk);
-	mutex_unlock(&fsb->sync_all_lock);
 	return err;
 }
