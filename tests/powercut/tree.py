@@ -27,6 +27,8 @@ def load(prefix, writers):
             links[file] = int(nlink)
     for directory in directories:
         for file in sorted(set(directory.names.values())):
+            if file not in directory.contents:
+                directory.faults.append(f"file {file} is an inode that has a name elsewhere, too")
             count = list(directory.names.values()).count(file)
             if links[file] != count:
                 directory.faults.append(f"file {file} has {count} names and a link count of {links[file]}")
