@@ -145,10 +145,7 @@ def small_writelog():
 @contextmanager
 def forebay():
     """forebay over ext4 on the SSD, the PMem as its cache"""
-    run(*MKFS_EXT4, SSD)
-    run("modprobe", "forebay")
-    run("forebay", "format", PMEM)
-    with forebay_as_it_is():
+    with new_forebay(PMEM):
         yield PLACE
 
 
@@ -167,12 +164,8 @@ def forebay_cpu():
 @contextmanager
 def forebay_small():
     """forebay with a cache of 64 MiB"""
-    with small_pmem() as cache:
-        run(*MKFS_EXT4, SSD)
-        run("modprobe", "forebay")
-        run("forebay", "format", cache)
-        with mounted("ext4", SSD, LOWER), mounted("forebay", LOWER, PLACE, f"cache={cache}"):
-            yield PLACE
+    with small_pmem() as cache, new_forebay(cache):
+        yield PLACE
 
 
 def set_attribute(path: str, value: str) -> None:
@@ -180,11 +173,18 @@ def set_attribute(path: str, value: str) -> None:
         file.write(value)
 
 
+def new_forebay(cache: str, *options: str):
+    """Forebay over a new ext4, with a new cache on some device."""
+    run(*MKFS_EXT4, SSD)
+    run("forebay", "format", cache)
+    return forebay_as_it_is(cache, *options)
+
+
 @contextmanager
-def forebay_as_it_is():
+def forebay_as_it_is(cache: str = PMEM, *options: str):
     """Mounts what is there: after a power cut, say."""
     run("modprobe", "forebay")
-    with mounted("ext4", SSD, LOWER), mounted("forebay", LOWER, PLACE, f"cache={PMEM}"):
+    with mounted("ext4", SSD, LOWER), mounted("forebay", LOWER, PLACE, ",".join((f"cache={cache}", *options))):
         yield PLACE
 
 
@@ -222,10 +222,7 @@ def forebay_emu():
     run("modprobe", "forebay-emu")
     cache = json.loads(run("forebay", "emu", "create", "--size", f"{EMU_MIB}M", "--json"))["device"]
     try:
-        run(*MKFS_EXT4, SSD)
-        run("modprobe", "forebay")
-        run("forebay", "format", cache)
-        with mounted("ext4", SSD, LOWER), mounted("forebay", LOWER, PLACE, f"cache={cache},allow_volatile_cache"):
+        with new_forebay(cache, "allow_volatile_cache"):
             yield PLACE
     finally:
         run("forebay", "emu", "remove", cache)

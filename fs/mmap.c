@@ -520,7 +520,7 @@ int fb_mmap(struct file *file, struct vm_area_struct *vma)
 	struct backing_file_ctx ctx = { .cred = current_cred(), .user_file = file, .accessed = NULL };
 	/* The kernel hands the flag on for any mapping; a private one has nothing to be durable. */
 	bool sync = (vma->vm_flags & VM_SYNC) && (vma->vm_flags & VM_MAYSHARE);
-	const struct fb_inode *fi = FB_I(file_inode(file));
+	struct fb_inode *fi = FB_I(file_inode(file));
 	struct file *backing;
 	int err;
 
@@ -538,8 +538,8 @@ int fb_mmap(struct file *file, struct vm_area_struct *vma)
 		return err;
 	if (sync) {
 		vm_flags_set(vma, VM_SYNC);
-		set_bit(FB_DAX_MAPPED, &FB_I(file_inode(file))->flags);
-		fb_upgrade_mapped(FB_I(file_inode(file)), vma->vm_pgoff, vma->vm_pgoff + vma_pages(vma) - 1);
+		set_bit(FB_DAX_MAPPED, &fi->flags);
+		fb_upgrade_mapped(fi, vma->vm_pgoff, vma->vm_pgoff + vma_pages(vma) - 1);
 	}
 	return 0;
 }

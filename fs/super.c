@@ -359,10 +359,11 @@ static void fb_release_inodes(struct fb_sb *fsb)
 static void fb_wait_for_held(struct fb_sb *fsb)
 {
 	unsigned int tries = FB_HELD_TRIES;
+	bool held;
 
-	while (fb_take_held(fsb) && tries--)
+	while ((held = fb_take_held(fsb)) && tries--)
 		msleep(FB_HELD_STEP_MS);
-	if (fb_take_held(fsb))
+	if (held)
 		pr_warn("%s: unmounted while hardware, or a pipe, holds pages of it\n", fsb->cache_name);
 }
 

@@ -264,6 +264,17 @@ int fb_sync_lower_fs(struct fb_sb *fsb)
 	return err;
 }
 
+/* By fb_sync_all(), which has seen fi->end_to_sync before. */
+static void fb_was_synced(struct fb_inode *fi)
+{
+	if (!test_bit(FB_IS_BELOW, &fi->flags)) {
+		down_write(&fi->io_sem);
+		fb_is_below(fi);
+		up_write(&fi->io_sem);
+	}
+	fb_sync_size(fi, &fi->end_to_sync);
+}
+
 /**
  * fb_sync_all() - syncfs(2) and sync(2)
  * @fsb: the mount
@@ -295,13 +306,8 @@ int fb_sync_all(struct fb_sb *fsb)
 	fb_walk_begin(fsb, &walk);
 	while (!err && (fi = fb_walk_next(fsb, &walk))) {
 		mutex_lock(&fi->sync_lock);
-		if (fi->is_being_synced && !test_bit(FB_IS_BELOW, &fi->flags)) {
-			down_write(&fi->io_sem);
-			fb_is_below(fi);
-			up_write(&fi->io_sem);
-		}
 		if (fi->is_being_synced)
-			fb_sync_size(fi, &fi->end_to_sync);
+			fb_was_synced(fi);
 		fi->is_being_synced = false;
 		mutex_unlock(&fi->sync_lock);
 		iput(&fi->vfs_inode);

@@ -11,18 +11,20 @@ import json
 import mmap
 import os
 import signal
-import struct
 import subprocess
 import sys
 import threading
 import time
 from pathlib import Path
 
-import emulated
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import emulated                                 # noqa: E402  pylint: disable=wrong-import-position
+from powercut.ops import BOARD_GO, PROGRESS     # noqa: E402  pylint: disable=wrong-import-position
 
 MIB = 1 << 20
 STORAGE = {"ext4": 96 * MIB, "xfs": 304 * MIB}
-WRITERS, PROGRESS, GO, ORDER = 4, struct.Struct("<QQQ40x"), 15, 14
+WRITERS, ORDER = 4, 14
 FS, CACHE, BIN = os.environ["LOWER_TYPE"], int(os.environ["CACHE_BYTES"]), Path(os.environ["BIN"])
 LOWER, TOP = "/mnt/lower", "/mnt/forebay"
 MKFS = {"ext4": ["mkfs.ext4", "-Fq", "-b", "4096", "-E", "lazy_itable_init=0,lazy_journal_init=0,nodiscard"],
@@ -60,7 +62,7 @@ class Board:
     def start(self):
         """Nobody has done anything yet, and may begin."""
         self.words[:WRITERS * PROGRESS.size] = bytes(WRITERS * PROGRESS.size)
-        PROGRESS.pack_into(self.words, GO * PROGRESS.size, 1, 0, 0)
+        PROGRESS.pack_into(self.words, BOARD_GO * PROGRESS.size, 1, 0, 0)
 
     def progress(self):
         """(begun, done, errno) of each writer."""

@@ -74,6 +74,12 @@ class Outcome:
     seconds: float = 0.0
 
 
+def board_arguments(path):
+    """For QEMU: the guest shares the memory that a file is."""
+    return ["-object", f"memory-backend-file,id=board,mem-path={path},size={BOARD_BYTES},share=on",
+            "-device", "ivshmem-plain,memdev=board"]
+
+
 class Boot:
     def __init__(self, system, images, dice, check=None, run=None, plan=None):
         """`check` and `run` are Iterations; `plan(start)` readies `run`, to go on from the iteration `start`."""
@@ -113,9 +119,7 @@ class Boot:
     def _settings(self, drive):
         qemu = drive.arguments()
         if self.run:
-            board = self.run.folder / "board"
-            qemu += ["-object", f"memory-backend-file,id=board,mem-path={board},size={BOARD_BYTES},share=on",
-                     "-device", "ivshmem-plain,memdev=board"]
+            qemu += board_arguments(self.run.folder / "board")
         environment = {
             **self.system.environment(), "BIN": str(BUILD / "bin"), "NOISE": str(self.images / "noise"),
             "CHECK": str(self.check.folder) if self.check else "", "RUN": str(self.run.folder) if self.run else "",

@@ -122,31 +122,33 @@ def test_unmount_with_a_held_page(stack):
     os.close(writer)
 
 
-def test_remapped_pages(folder):
-    """remap_file_pages() maps anew; that mapping has the pages in PMem, too."""
+@pytest.fixture(name="four")
+def four_fixture(folder):
+    """An open file of four synced pages."""
     fd = os.open(folder / "f", os.O_RDWR | os.O_CREAT)
     os.pwrite(fd, b"a" * 4 * PAGE, 0)
     os.fsync(fd)
-    with Mapping(fd, 4 * PAGE) as mapping:
-        os.pwrite(fd, b"b" * PAGE, PAGE)
+    yield fd
+    os.close(fd)
+
+
+def test_remapped_pages(four):
+    """remap_file_pages() maps anew; that mapping has the pages in PMem, too."""
+    with Mapping(four, 4 * PAGE) as mapping:
+        os.pwrite(four, b"b" * PAGE, PAGE)
         syscall(REMAP_FILE_PAGES, ctypes.c_void_p(mapping.address + 2 * PAGE), ctypes.c_size_t(PAGE), 0, ctypes.c_size_t(1), 0)
         assert mapping.read(2 * PAGE, 8) == b"bbbbbbbb"
         mapping.write(2 * PAGE, b"stored")
-        assert os.pread(fd, 6, PAGE) == b"stored"
+        assert os.pread(four, 6, PAGE) == b"stored"
         assert mapping.read(PAGE, 6) == b"stored"
-    os.close(fd)
 
 
-def test_madv_remove(folder):
+def test_madv_remove(four):
     """A hole through a mapping, of pages in PMem."""
-    fd = os.open(folder / "f", os.O_RDWR | os.O_CREAT)
-    os.pwrite(fd, b"a" * 4 * PAGE, 0)
-    os.fsync(fd)
-    with Mapping(fd, 4 * PAGE) as mapping:
+    with Mapping(four, 4 * PAGE) as mapping:
         assert ctypes.CDLL(None).madvise(ctypes.c_void_p(mapping.address + PAGE), ctypes.c_size_t(PAGE), MADV_REMOVE) == 0
         assert mapping.read(PAGE, PAGE) == bytes(PAGE)
-    assert os.pread(fd, 4 * PAGE, 0) == b"a" * PAGE + bytes(PAGE) + b"a" * 2 * PAGE
-    os.close(fd)
+    assert os.pread(four, 4 * PAGE, 0) == b"a" * PAGE + bytes(PAGE) + b"a" * 2 * PAGE
 
 
 @pytest.mark.parametrize("stack", [{"fs": "xfs"}], indirect=True)
