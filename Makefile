@@ -102,6 +102,9 @@ tools: ## build the forebay command into build/tools/
 lib: ## build libforebay into build/lib/
 	@$(MAKE) --no-print-directory -C lib O=../build/lib
 
+python: ## build libforebay's Python module into build/lib/python/
+	@$(MAKE) --no-print-directory -C lib python O=../build/lib
+
 check: ## static checks: checkpatch, sparse, W=1, analyzers, Python and man page lint
 	scripts/setup --for test
 	scripts/check
@@ -109,4 +112,4 @@ check: ## static checks: checkpatch, sparse, W=1, analyzers, Python and man page
 clean: ## remove build/
 	rm -rf build
 
-.PHONY: help setup modules test test-all test-machine test-host test-tools test-vm demo bench test-core test-apps debug-kernel test-pmdk test-agree powercut powercut-selftest powercut-emulated emucuts tools lib check clean
+.PHONY: help setup modules test test-all test-machine test-host test-tools test-vm demo bench test-core test-apps debug-kernel test-pmdk test-agree powercut powercut-selftest powercut-emulated emucuts tools lib python check clean
