@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""libforebay's Python module on forebay, and docs/python.md as it is printed there. tests/lib has what it does elsewhere."""
+
+import doctest
+import errno
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from stack import LOWER, MOUNT, PAGE, run
+from test_interface import as_nobody
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "build/lib/python"))
+
+import forebay  # noqa: E402  pylint: disable=wrong-import-position
+from forebay import Attributes  # noqa: E402  pylint: disable=wrong-import-position
+
+
+@pytest.fixture(name="file")
+def file_fixture(folder):
+    """A settled file of 16 pages, opened to read and write."""
+    with open(folder / "f", "w+b", buffering=0) as file:
+        file.write(b"x" * 16 * PAGE)
+        os.fsync(file)
+        yield file
+
+
+def failure(action, *arguments, **more):
+    """The errno of what must fail, which must name the file."""
+    with pytest.raises(OSError) as caught:
+        action(*arguments, **more)
+    assert caught.value.filename == getattr(arguments[0], "name", arguments[0])
+    return caught.value.errno
+
+
+def test_mapping(file, below):
+    """Stores are seen by others and durable after a sync; counts and attributes follow, the range's alone."""
+    assert forebay.range_info(file) == (0, 16 * PAGE, 0, 0, 0, 0, 0, 0, 16)
+    with forebay.mmap(file, 4 * PAGE, 8 * PAGE) as view:
+        assert len(view) == 4 * PAGE and not view.readonly and bytes(view[:4]) == b"xxxx"
+        assert forebay.range_info(file).attributes is Attributes.MAPPED
+        assert forebay.range_info(file, 0, 8 * PAGE).attributes == 0 == forebay.range_info(file, 12 * PAGE).attributes
+        first = forebay.range_info(file, 8 * PAGE, run=True)
+        assert (first.offset, first.length) == (8 * PAGE, 4 * PAGE)
+        view[PAGE:PAGE + 6] = b"stored"
+        assert os.pread(file.fileno(), 6, 9 * PAGE) == b"stored"
+        assert forebay.range_info(file).dirty == 1
+        os.fdatasync(file)
+        info = forebay.range_info(file)
+        assert (info.dirty, info.out_of_sync) == (0, 1)
+    assert forebay.range_info(file).attributes == 0
+    with pytest.raises(ValueError):
+        view[0] = 0
+    there = info.clean + info.out_of_sync
+    assert forebay.drop(file) == forebay.Dropped(there, 0, 0) and there >= 1
+    info = forebay.range_info(file)
+    assert info.clean == info.out_of_sync == 0
+    assert (below / "f").read_bytes()[9 * PAGE:9 * PAGE + 6] == b"stored"
+
+
+def test_views(file):
+    """What was made of a mapping keeps it, and only that; who only reads can't store."""
+    view = forebay.mmap(file, 4 * PAGE)
+    part = view[PAGE:2 * PAGE]
+    view.release()
+    del view
+    part[:4] = b"kept"
+    assert os.pread(file.fileno(), 4, PAGE) == b"kept" and forebay.range_info(file).attributes is Attributes.MAPPED
+    del part
+    assert forebay.range_info(file).attributes == 0
+    with open(file.name, "rb") as reading:
+        assert failure(forebay.mmap, reading, PAGE) == errno.EACCES
+        with forebay.mmap(reading, PAGE, PAGE, writable=False) as view:
+            assert view.readonly and bytes(view[:4]) == b"kept"
+            with pytest.raises(TypeError):
+                view[0] = 0
+            assert forebay.range_info(file).attributes is Attributes.MAPPED
+    assert forebay.range_info(file).attributes == 0
+
+
+def test_pins(file):
+    """Pinned pages come, are counted, and stay when the rest is dropped; unpinned they go."""
+    forebay.pin(file, 2 * PAGE, 4 * PAGE)
+    assert forebay.range_info(file) == (0, 16 * PAGE, Attributes.PINNED, 4, 0, 0, 4, 0, 12)
+    with forebay.mmap(file, 16 * PAGE) as view:
+        view[10 * PAGE] = 1
+        assert forebay.range_info(file).attributes == Attributes.PINNED | Attributes.MAPPED
+        assert "PINNED" in repr(forebay.range_info(file)) and "MAPPED" in repr(forebay.range_info(file))
+    assert forebay.drop(file) == (12, 4, 0)
+    forebay.unpin(file, 2 * PAGE, PAGE)
+    assert forebay.range_info(file).pinned == 3
+    forebay.unpin(file)
+    assert forebay.drop(file.fileno(), 0, 4 * PAGE) == (2, 0, 0) and forebay.drop(file) == (2, 0, 0)
+
+
+def test_attached(file):
+    """What is written goes to PMem, until it is detached."""
+    forebay.attach(file, 0, 4 * PAGE)
+    assert forebay.range_info(file, 0, 4 * PAGE).attributes is Attributes.ATTACHED
+    os.pwrite(file.fileno(), b"y" * PAGE, 0)
+    os.pwrite(file.fileno(), b"y" * PAGE, 8 * PAGE)
+    os.fdatasync(file)
+    assert forebay.range_info(file, 0, 4 * PAGE).out_of_sync == 1
+    forebay.detach(file, 0, 4 * PAGE)
+    assert forebay.range_info(file).attributes == 0
+
+
+@pytest.mark.parametrize("do, undo", [(forebay.pin, forebay.unpin), (forebay.attach, forebay.detach)], ids=["pin", "attach"])
+def test_kept(file, do, undo):
+    """With the file, and not with the opener; for the administrator alone."""
+    assert as_nobody(lambda: failure(do, file, 0, PAGE, keep=True)) == errno.EPERM
+    with open(file.name, "r+b") as opener:
+        do(opener, 0, 2 * PAGE)
+        do(opener, 0, PAGE, keep=True)
+    undo(file)
+    assert forebay.range_info(file, 0, PAGE).attributes and not forebay.range_info(file, PAGE).attributes
+    undo(file, keep=True)
+    assert not forebay.range_info(file).attributes
+
+
+def test_limits(file):
+    """Over one: ENOMEM, and nothing pinned."""
+    run(f"mount -o remount,pin_limit={10 * PAGE} {MOUNT}")
+    try:
+        assert failure(forebay.pin, file, 0, 11 * PAGE) == errno.ENOMEM
+        assert forebay.range_info(file).pinned == 0
+        forebay.pin(file, 0, 10 * PAGE)
+        assert failure(forebay.pin, file, 10 * PAGE, 1) == errno.ENOMEM
+        assert forebay.range_info(file).pinned == 10
+        assert failure(forebay.pin, file, 16 * PAGE) == errno.EINVAL
+    finally:
+        run(f"mount -o remount,pin_limit=16M {MOUNT}")
+
+
+def test_below(file, below):
+    """The same file, opened on the lower file system, is not on forebay."""
+    assert LOWER in below.parents
+    with open(below / "f", "r+b") as lower:
+        assert failure(forebay.pin, lower) == errno.ENOTTY and failure(forebay.mmap, lower, PAGE) == errno.EOPNOTSUPP
+    assert forebay.range_info(file).pinned == 0
+
+
+def test_document(folder):
+    """docs/python.md, with a folder of ours for /srv/db: each line typed prints what stands there."""
+    text = (ROOT / "docs/python.md").read_text(encoding="utf-8").replace("/srv/db", str(folder))
+    example = doctest.DocTestParser().get_doctest(text, {}, "python.md", "docs/python.md", 0)
+    assert len(example.examples) > 12
+    said = []
+    runner = doctest.DocTestRunner(verbose=False, optionflags=doctest.NORMALIZE_WHITESPACE)
+    assert runner.run(example, out=said.append).failed == 0, "".join(said)
