@@ -4,6 +4,7 @@
 import doctest
 import errno
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -12,7 +13,8 @@ from stack import LOWER, MOUNT, PAGE, run
 from test_interface import as_nobody
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "build/lib/python"))
+MODULE = ROOT / "build/lib/python"
+sys.path.insert(0, str(MODULE))
 
 import forebay  # noqa: E402  pylint: disable=wrong-import-position
 from forebay import Attributes  # noqa: E402  pylint: disable=wrong-import-position
@@ -80,6 +82,15 @@ def test_views(file):
     assert forebay.range_info(file).attributes == 0
 
 
+def test_left_open(file):
+    """A program that ends with its mapping ends quietly, and its store is there."""
+    program = f"import forebay; view = forebay.mmap(open({file.name!r}, 'r+b'), {PAGE}); view[:4] = b'left'"
+    done = subprocess.run([sys.executable, "-c", program], env={**os.environ, "PYTHONPATH": str(MODULE)}, check=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    assert not done.stdout and os.pread(file.fileno(), 4, 0) == b"left"
+    assert forebay.range_info(file).attributes == 0
+
+
 def test_pins(file):
     """Pinned pages come, are counted, and stay when the rest is dropped; unpinned they go."""
     forebay.pin(file, 2 * PAGE, 4 * PAGE)
@@ -97,13 +108,15 @@ def test_pins(file):
 
 def test_attached(file):
     """What is written goes to PMem, until it is detached."""
-    forebay.attach(file, 0, 4 * PAGE)
-    assert forebay.range_info(file, 0, 4 * PAGE).attributes is Attributes.ATTACHED
-    os.pwrite(file.fileno(), b"y" * PAGE, 0)
-    os.pwrite(file.fileno(), b"y" * PAGE, 8 * PAGE)
+    forebay.attach(file, 4 * PAGE, 4 * PAGE)
+    assert forebay.range_info(file, 4 * PAGE, 4 * PAGE).attributes is Attributes.ATTACHED
+    assert forebay.range_info(file, 0, 4 * PAGE).attributes == 0 == forebay.range_info(file, 8 * PAGE).attributes
+    os.pwrite(file.fileno(), b"y" * PAGE, 4 * PAGE)
     os.fdatasync(file)
-    assert forebay.range_info(file, 0, 4 * PAGE).out_of_sync == 1
-    forebay.detach(file, 0, 4 * PAGE)
+    assert forebay.range_info(file, 4 * PAGE, 4 * PAGE).out_of_sync == 1
+    forebay.detach(file, 5 * PAGE, 2 * PAGE)
+    assert [bool(forebay.range_info(file, page * PAGE, PAGE).attributes) for page in range(3, 9)] == [0, 1, 0, 0, 1, 0]
+    forebay.detach(file)
     assert forebay.range_info(file).attributes == 0
 
 
