@@ -47,7 +47,10 @@ static u64 place(const struct wl *wl, const struct wl_slot *slot, u32 len)
  */
 bool wl_slot_full(const struct wl *wl, const struct wl_slot *slot)
 {
-	return !slot->id || slot->fill == WL_MAX_FILL ||
+	u32 lines = wl->chunk_size / WL_LINE;
+
+	/* Headers alone can fill a chunk: each takes a line, and the chunk's own word one. */
+	return !slot->id || slot->fill == WL_MAX_FILL || slot->fill + 1 == lines ||
 	       slot->head > wl_headers_start(wl, slot->fill + 1);
 }
 

@@ -245,34 +245,44 @@ static void entries_of_every_size(u32 align)
 	free(base);
 }
 
-/* The most entries that a chunk's word can count. */
-static void a_chunk_full_of_headers(void)
+/* Entries without data until the chunk is full: its headers end where it begins, or its word can count no more. */
+static void a_chunk_full_of_headers(u32 chunk_size, u32 entries)
 {
 	const u64 size = 24 << 20;
-	struct wl_format_options opt = { .nr_gens = 2, .nr_chunks = 1, .chunk_size = 8 << 20 };
+	struct wl_format_options opt = { .nr_gens = 2, .nr_chunks = 1, .chunk_size = chunk_size };
 	struct wl_slot slot = { };
 	struct wl_cursor cursor;
 	struct wl_stream stream;
 	struct wl_entry entry;
 	u8 *base = image_of(size);
 	struct wl wl;
+	u8 before[WL_LINE];
 	u32 n = 0;
 
 	EXPECT(!wl_format(base, size, &opt) && !wl_open(&wl, base, size, 0));
 	EXPECT(!wl_gen_open(&wl, 1, 1));
 	wl_slot_take(&slot, 1, 1, 0);
+	memcpy(before, wl.data + chunk_size - WL_LINE, WL_LINE);
 	while (!wl_slot_full(&wl, &slot)) {
 		wl_begin(&wl, &slot, WL_OP_ZEROES, n, 1, n);
 		wl_end(&wl, &slot, &entry);
 		n++;
 	}
 	wl_commit(&wl, &slot);
-	EXPECT(n == WL_MAX_FILL && !wl_slot_room(&wl, &slot, 512));
+	EXPECT(n == entries && !wl_slot_room(&wl, &slot, 512));
+	EXPECT(!memcmp(before, wl.data + chunk_size - WL_LINE, WL_LINE));
 	wl_cursor_start(&cursor, &wl, &stream, 0);
 	while (wl_cursor_next(&cursor, &entry) == 1)
 		n--;
-	EXPECT(!n && entry.sector == WL_MAX_FILL - 1);
+	EXPECT(!n && entry.sector == entries - 1);
 	free(base);
+}
+
+static void chunks_full_of_headers(void)
+{
+	a_chunk_full_of_headers(8 << 20, WL_MAX_FILL);
+	a_chunk_full_of_headers(2 << 20, (2 << 20) / WL_LINE - 1);
+	a_chunk_full_of_headers(4096, 4096 / WL_LINE - 1);
 }
 
 /* By generation's identifier, then by sequence number; never by place. */
@@ -359,7 +369,7 @@ void log_basic_tests(void)
 	room_in_sectors();
 	for (u32 align = WL_DATA_ALIGN; align <= WL_PAGE_SIZE; align *= 2)
 		entries_of_every_size(align);
-	a_chunk_full_of_headers();
+	chunks_full_of_headers();
 	replay_in_order();
 	replay_merges_many_chunks();
 	data_checksums();
