@@ -3,7 +3,9 @@
  * What core/ needs from its surroundings; the only file that knows whether it
  * is built into a kernel module or into a program.
  *
- * The primitives below are all that ever stores to persistent memory:
+ * pm_read copies from it, and says false where the medium has lost what was there:
+ * a plain load would bring the machine down. The other primitives below are all
+ * that ever stores to persistent memory:
  *
  *   pm_store64  one aligned 8-byte store, never torn; durable after
  *               pm_flush() of it (where CPU caches are lost) and pm_fence()
@@ -33,6 +35,7 @@
 #include <linux/mm.h>
 #include <linux/string.h>
 #include <linux/types.h>
+#include <linux/uaccess.h>
 #include <asm/barrier.h>
 #include <asm/byteorder.h>
 
@@ -40,6 +43,11 @@
 
 /* Of a header or a word: crc32c() would first clear a descriptor six times as large, for the crypto API. */
 #define crc32c_few(crc, address, length)	__crc32c_le(crc, (const u8 *)(address), length)
+
+static inline bool pm_read(void *to, const void *from, size_t len)
+{
+	return !copy_mc_to_kernel(to, from, len);
+}
 
 static inline void pm_store64(__le64 *to, __le64 value)
 {
@@ -131,6 +139,13 @@ static inline void *memchr_inv(const void *start, int c, size_t bytes)
 		if (*byte != (u8)c)
 			return (void *)byte;
 	return NULL;
+}
+
+/* A program gets SIGBUS instead. */
+static inline bool pm_read(void *to, const void *from, size_t len)
+{
+	memcpy(to, from, len);
+	return true;
 }
 
 void pm_store64(__le64 *to, __le64 value);

@@ -61,8 +61,8 @@ static inline bool super_read(const struct super_kind *kind, void *base, u32 cop
 {
 	const struct super_head_onmedia *head = super;
 
-	memcpy(super, super_at(base, copy), kind->size);
-	return le64_to_cpu(head->magic) == kind->magic &&
+	return pm_read(super, super_at(base, copy), kind->size) &&
+	       le64_to_cpu(head->magic) == kind->magic &&
 	       le32_to_cpu(head->crc) == super_crc(kind, super);
 }
 

@@ -29,10 +29,11 @@ static_assert(sizeof(struct wl_chunk_onmedia) == WL_LINE);
  */
 int wl_gen_read(const struct wl *wl, u32 gen, struct wl_gen_info *info)
 {
-	u64 word = wl_load(&wl->gens[gen].word);
-	u64 entries = wl_load(&wl->gens[gen].entries);
+	u64 word, entries;
 
 	memset(info, 0, sizeof(*info));
+	if (!wl_load(&wl->gens[gen].word, &word) || !wl_load(&wl->gens[gen].entries, &entries))
+		return -EUCLEAN;
 	info->state = word & WL_STATE_MASK;
 	info->id = wl_word_id(word);
 	if (info->state == WL_GEN_SEALED)
@@ -52,9 +53,9 @@ u64 wl_gen_newest(const struct wl *wl, u32 gen)
 	u32 chunk;
 
 	for (chunk = 0; chunk < wl->nr_chunks; chunk++) {
-		u64 word = wl_load(&wl_chunk_header(wl, gen, chunk)->word);
+		u64 word;
 
-		if (wl_chunk_word_whole(wl, wl_chunk_number(wl, gen, chunk), word))
+		if (wl_chunk_load(wl, gen, chunk, &word))
 			newest = max_t(u64, newest, wl_word_id(word));
 	}
 	return newest;
@@ -94,10 +95,10 @@ static void clear_chunk_words(const struct wl *wl, u32 gen, bool all)
 	u32 chunk;
 
 	for (chunk = 0; chunk < wl->nr_chunks; chunk++) {
-		__le64 *at = &wl_chunk_header(wl, gen, chunk)->word;
+		u64 word;
 
-		if (all || !wl_chunk_word_whole(wl, wl_chunk_number(wl, gen, chunk), wl_load(at)))
-			wl_store(wl, at, 0);
+		if (all || !wl_chunk_load(wl, gen, chunk, &word))
+			wl_store(wl, &wl_chunk_header(wl, gen, chunk)->word, 0);
 	}
 }
 
@@ -140,11 +141,13 @@ int wl_gen_open(struct wl *wl, u32 gen, u64 id)
 void wl_gen_seal(struct wl *wl, u32 gen, u64 entries)
 {
 	struct wl_gen_onmedia *rec = &wl->gens[gen];
-	u64 id = wl_word_id(wl_load(&rec->word));
+	u64 word;
 
+	if (!wl_load(&rec->word, &word))
+		return;
 	wl_store(wl, &rec->entries, entries);
 	pm_fence();
-	wl_store(wl, &rec->word, wl_gen_word(wl, gen, id, WL_GEN_SEALED, entries));
+	wl_store(wl, &rec->word, wl_gen_word(wl, gen, wl_word_id(word), WL_GEN_SEALED, entries));
 	pm_fence();
 }
 

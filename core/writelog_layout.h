@@ -8,9 +8,14 @@
 
 #include "writelog.h"
 
-static inline u64 wl_load(const __le64 *word)
+/* False: it can't be read. */
+static inline bool wl_load(const __le64 *word, u64 *value)
 {
-	return le64_to_cpu(READ_ONCE(*word));
+	__le64 raw = 0;
+	bool readable = pm_read(&raw, word, sizeof(raw));
+
+	*value = le64_to_cpu(raw);
+	return readable;
 }
 
 /* The one way a word changes. */
@@ -88,6 +93,13 @@ static inline bool wl_chunk_word_whole(const struct wl *wl, u32 number, u64 word
 
 	return !word || (wl_word_id(word) && fill && fill < wl->chunk_size / WL_LINE &&
 			 word == wl_chunk_word(wl, number, wl_word_id(word), fill));
+}
+
+/* False: the chunk's word is damaged. */
+static inline bool wl_chunk_load(const struct wl *wl, u32 gen, u32 chunk, u64 *word)
+{
+	return wl_load(&wl_chunk_header(wl, gen, chunk)->word, word) &&
+	       wl_chunk_word_whole(wl, wl_chunk_number(wl, gen, chunk), *word);
 }
 
 /* Of a generation; @entries counts only if it is sealed. */

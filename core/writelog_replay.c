@@ -26,9 +26,9 @@
  */
 int wl_chunk_read(const struct wl *wl, u32 gen, u64 id, u32 chunk)
 {
-	u64 word = wl_load(&wl_chunk_header(wl, gen, chunk)->word);
+	u64 word;
 
-	if (!wl_chunk_word_whole(wl, wl_chunk_number(wl, gen, chunk), word))
+	if (!wl_chunk_load(wl, gen, chunk, &word))
 		return -EUCLEAN;
 	return wl_word_id(word) == id ? word & WL_FILL_MASK : 0;
 }
@@ -71,7 +71,8 @@ int wl_entry_read(const struct wl *wl, u32 gen, u64 id, u32 chunk, u32 index,
 	struct wl_entry_onmedia rec;
 	int data;
 
-	memcpy(&rec, wl_entry_header(wl, gen, chunk, index), sizeof(rec));
+	if (!pm_read(&rec, wl_entry_header(wl, gen, chunk, index), sizeof(rec)))
+		return -EUCLEAN;
 	*entry = (struct wl_entry){
 		.order = le64_to_cpu(rec.order),
 		.sector = le64_to_cpu(rec.sector),
@@ -103,9 +104,21 @@ int wl_entry_read(const struct wl *wl, u32 gen, u64 id, u32 chunk, u32 index,
  */
 bool wl_entry_verify(const struct wl *wl, const struct wl_entry *entry)
 {
+	const u8 *data = wl_entry_data(wl, entry);
+	u64 left = wl_entry_len(entry);
+	u8 part[256];
+	u32 crc = ~0u;
+
 	if (!wl->data_crc || entry->op != WL_OP_WRITE)
 		return true;
-	return entry->data_crc == (u32)~crc32c(~0u, wl_entry_data(wl, entry), wl_entry_len(entry));
+	for (; left; left -= min_t(u64, left, sizeof(part)), data += sizeof(part)) {
+		u32 len = min_t(u64, left, sizeof(part));
+
+		if (!pm_read(part, data, len))
+			return false;
+		crc = crc32c(crc, part, len);
+	}
+	return entry->data_crc == (u32)~crc;
 }
 
 /**

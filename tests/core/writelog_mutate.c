@@ -87,7 +87,7 @@ static void mutate_entry(const struct wl *wl)
 {
 	u32 gen = sim_random(wl->nr_gens), chunk = sim_random(wl->nr_chunks), index = sim_random(5);
 	struct wl_entry_onmedia *rec = wl_entry_header(wl, gen, chunk, index);
-	u64 id = wl_word_id(wl_load(&wl->gens[gen].word));
+	u64 id = wl_word_id(le64_to_cpu(wl->gens[gen].word));
 
 	switch (sim_random(6)) {
 	case 0:
