@@ -25,7 +25,7 @@ struct dwl_portion {
 
 /*
  * Rather not than wait? Only as long as nothing of the bio is written: who is told to come again
- * must find the old data.
+ * must find the old data. (Of a write that device-mapper cuts in several bios, some may be written.)
  */
 static bool dwl_nowait(const struct dwl_portion *p)
 {
@@ -102,19 +102,45 @@ static int dwl_append_entries(struct dwl *w, struct dwl_portion *p)
 	return 0;
 }
 
-static int dwl_pin(struct dwl *w, struct dwl_portion *p)
+static void dwl_unpin(struct dwl *w, struct dwl_portion *p)
+{
+	while (p->nr_regions--)
+		if (p->regions[p->nr_regions])
+			dwl_index_unpin(w, p->regions[p->nr_regions]);
+	p->nr_regions = 0;
+}
+
+static int dwl_pin_all(struct dwl *w, struct dwl_portion *p, gfp_t gfp)
 {
 	u64 number = p->sector >> w->block_shift >> DWL_REGION_SHIFT;
 	u64 last = (p->end - 1) >> w->block_shift >> DWL_REGION_SHIFT;
 
 	p->first_region = number;
 	for (; number <= last; number++) {
-		struct dwl_region *region = dwl_index_pin(w, number, dwl_nowait(p));
+		struct dwl_region *region = dwl_index_pin(w, number, gfp);
 
-		if (!region)
-			return -EAGAIN;
+		if (!region) {
+			dwl_unpin(w, p);
+			return -ENOMEM;
+		}
 		p->regions[p->nr_regions++] = region;
 	}
+	return 0;
+}
+
+static int dwl_pin(struct dwl *w, struct dwl_portion *p)
+{
+	if (dwl_nowait(p))
+		return dwl_pin_all(w, p, GFP_NOWAIT | __GFP_NORETRY | __GFP_NOWARN) ? -EAGAIN : 0;
+	if (likely(!dwl_pin_all(w, p, GFP_NOIO | __GFP_NORETRY | __GFP_NOWARN)))
+		return 0;
+	/* One at a time, and with nothing pinned before: so the reserve is enough. */
+	mutex_lock(&w->index.short_of_memory);
+	WRITE_ONCE(w->index.starved, true);
+	wake_up(&w->kick);
+	dwl_pin_all(w, p, GFP_NOIO);
+	WRITE_ONCE(w->index.starved, false);
+	mutex_unlock(&w->index.short_of_memory);
 	return 0;
 }
 
@@ -148,9 +174,8 @@ int dwl_append(struct dwl *w, enum wl_op op, u64 *sector, u64 end, struct bio *b
 		err = dwl_pin(w, &p);
 	if (!err)
 		err = dwl_append_entries(w, &p);
-	while (unlikely(err && p.nr_regions--))
-		if (p.regions[p.nr_regions])
-			dwl_index_unpin(w, p.regions[p.nr_regions]);
+	if (unlikely(err))
+		dwl_unpin(w, &p);
 	*sector = p.sector;
 	return err;
 }

@@ -7,6 +7,14 @@
  * to is pinned, and so exists, before its data are appended: no write fails, or
  * waits for memory, once it is durable. A region without blocks or pins goes.
  *
+ * A writer who gets no memory gives all his pins up, waits until he is the only one,
+ * and takes from a reserve that is larger than what he needs. What that lacks, too,
+ * writeback brings, which needs no memory: it empties regions that nobody has pinned.
+ *
+ * A discard stores nothing. But who has pinned a region may have an older sequence
+ * number, and store later: for him, each block of it that is discarded meanwhile
+ * keeps the discard's order until nobody has it pinned.
+ *
  * A region is taken out of its bucket under its lock, so who finds it dead
  * under the lock looks again and does not find it. Its memory is freed after
  * srcu's grace period.
@@ -17,27 +25,20 @@
 
 #include "writelog.h"
 
-#define DWL_RESERVED_REGIONS	(8 * DWL_PORTION_REGIONS)
+#define DWL_RESERVED_REGIONS	(2 * DWL_PORTION_REGIONS)
+/* Of the machine's memory, in percent: what the index may grow to. */
+#define DWL_INDEX_PERCENT	12
 
 static struct kmem_cache *dwl_region_cache;
-static mempool_t *dwl_region_pool;	/* a writer can go on when memory is short */
 
 int dwl_index_module_init(void)
 {
 	dwl_region_cache = KMEM_CACHE(dwl_region, 0);
-	if (!dwl_region_cache)
-		return -ENOMEM;
-	dwl_region_pool = mempool_create_slab_pool(DWL_RESERVED_REGIONS, dwl_region_cache);
-	if (!dwl_region_pool) {
-		kmem_cache_destroy(dwl_region_cache);
-		return -ENOMEM;
-	}
-	return 0;
+	return dwl_region_cache ? 0 : -ENOMEM;
 }
 
 void dwl_index_module_exit(void)
 {
-	mempool_destroy(dwl_region_pool);
 	kmem_cache_destroy(dwl_region_cache);
 }
 
@@ -55,13 +56,18 @@ int dwl_index_init(struct dwl *w)
 		return -ENOMEM;
 	for (i = 0; i < DWL_BUCKET_LOCKS; i++)
 		spin_lock_init(&w->index.locks[i]);
-	w->max_regions = log_bytes / 2048;
-	return 0;
+	w->max_regions = min(log_bytes / 2048,
+			     mult_frac((u64)totalram_pages() << PAGE_SHIFT, DWL_INDEX_PERCENT, 100) /
+			     sizeof(struct dwl_region));
+	mutex_init(&w->index.short_of_memory);
+	return mempool_init_slab_pool(&w->index.reserve, DWL_RESERVED_REGIONS, dwl_region_cache);
 }
 
 static void dwl_region_free(struct rcu_head *rcu)
 {
-	mempool_free(container_of(rcu, struct dwl_region, rcu), dwl_region_pool);
+	struct dwl_region *region = container_of(rcu, struct dwl_region, rcu);
+
+	mempool_free(region, region->pool);
 }
 
 /* Nobody uses the index any more. */
@@ -74,13 +80,15 @@ void dwl_index_destroy(struct dwl *w)
 		struct hlist_node *next;
 
 		hlist_for_each_entry_safe(region, next, &w->index.buckets[i], node)
-			mempool_free(region, dwl_region_pool);
+			mempool_free(region, &w->index.reserve);
 	}
 	kvfree(w->index.buckets);
 	kvfree(w->index.locks);
 	w->index.buckets = NULL;
 	w->index.locks = NULL;
+	atomic_long_set(&w->nr_regions, 0);
 	srcu_barrier(&w->srcu);		/* of regions taken out before */
+	mempool_exit(&w->index.reserve);
 }
 
 static struct hlist_head *dwl_bucket(const struct dwl *w, u64 number)
@@ -104,19 +112,23 @@ struct dwl_region *dwl_index_find(const struct dwl *w, u64 number)
 	return NULL;
 }
 
-/* -EAGAIN: somebody else just has; NULL: no memory. */
-static struct dwl_region *dwl_region_add(struct dwl *w, u64 number, bool nowait)
+/* -EAGAIN: somebody else just has; NULL: no memory. From the reserve, who may wait for it. */
+static struct dwl_region *dwl_region_add(struct dwl *w, u64 number, gfp_t gfp)
 {
 	struct hlist_head *bucket = dwl_bucket(w, number);
 	struct dwl_region *region, *other;
 	long nr;
 
-	region = mempool_alloc(dwl_region_pool, nowait ? GFP_NOWAIT : GFP_NOIO);
+	if (gfp & (__GFP_NORETRY | __GFP_RETRY_MAYFAIL))
+		region = kmem_cache_alloc(dwl_region_cache, gfp);
+	else
+		region = mempool_alloc(&w->index.reserve, gfp);
 	if (!region)
 		return NULL;
 	memset(region, 0, sizeof(*region));
 	spin_lock_init(&region->lock);
 	region->number = number;
+	region->pool = &w->index.reserve;
 	region->pins = 1;
 	/* Before anybody can find it: who sees that there is no region looks for none. */
 	nr = atomic_long_inc_return(&w->nr_regions);
@@ -129,12 +141,32 @@ static struct dwl_region *dwl_region_add(struct dwl *w, u64 number, bool nowait)
 	spin_unlock(dwl_bucket_lock(w, number));
 	if (other) {
 		atomic_long_dec(&w->nr_regions);
-		mempool_free(region, dwl_region_pool);
+		mempool_free(region, &w->index.reserve);
 		return ERR_PTR(-EAGAIN);
 	}
 	if (nr >= w->max_regions)
 		dwl_space_update(w);
 	return region;
+}
+
+/* Caller holds the region's lock. */
+static void dwl_block_set(struct dwl_region *region, u32 i, u64 value)
+{
+	u64 was = region->block[i];
+
+	region->live += !!value - !!was;
+	region->discarded += !!(value & DWL_DISCARDED) - !!(was & DWL_DISCARDED);
+	WRITE_ONCE(region->block[i], value);
+}
+
+/* Nobody has it pinned: nobody will store what was discarded. */
+static void dwl_region_forget_discards(struct dwl_region *region)
+{
+	u32 i;
+
+	for (i = 0; region->discarded; i++)
+		if (region->block[i] & DWL_DISCARDED)
+			dwl_block_set(region, i, 0);
 }
 
 /*
@@ -144,8 +176,11 @@ static struct dwl_region *dwl_region_add(struct dwl *w, u64 number, bool nowait)
 static void dwl_region_unlock(struct dwl *w, struct dwl_region *region)
 	__releases(&region->lock)
 {
-	bool goes = !region->live && !region->pins && !region->dead;
+	bool goes;
 
+	if (!region->pins)
+		dwl_region_forget_discards(region);
+	goes = !region->live && !region->pins && !region->dead;
 	if (likely(!goes)) {
 		spin_unlock(&region->lock);
 		return;
@@ -163,11 +198,11 @@ static void dwl_region_unlock(struct dwl *w, struct dwl_region *region)
  * dwl_index_pin() - have a region ready to store to
  * @w: the target
  * @number: of the region
- * @nowait: don't wait for memory
+ * @gfp: how to get memory; one that may fail, or GFP_NOIO: from the reserve
  *
- * Return: the region; NULL: it would have to wait.
+ * Return: the region; NULL: there is no memory.
  */
-struct dwl_region *dwl_index_pin(struct dwl *w, u64 number, bool nowait)
+struct dwl_region *dwl_index_pin(struct dwl *w, u64 number, gfp_t gfp)
 {
 	struct dwl_region *region;
 	int idx;
@@ -188,7 +223,7 @@ struct dwl_region *dwl_index_pin(struct dwl *w, u64 number, bool nowait)
 		}
 		srcu_read_unlock(&w->srcu, idx);
 		if (!region)
-			region = dwl_region_add(w, number, nowait);
+			region = dwl_region_add(w, number, gfp);
 		if (!IS_ERR(region))
 			return region;
 	}
@@ -219,14 +254,9 @@ static u64 dwl_value_order(const struct dwl *w, u64 value)
 {
 	if (!value || value & DWL_POISON)
 		return 0;
+	if (value & DWL_DISCARDED)
+		return value & DWL_DISCARD_ORDER;
 	return wl_order(dwl_gen_of(w, value)->id, value >> DWL_SEQ_SHIFT & WL_MAX_SEQ);
-}
-
-/* Caller holds the region's lock. */
-static void dwl_block_set(struct dwl_region *region, u32 i, u64 value)
-{
-	region->live += !!value - !!region->block[i];
-	WRITE_ONCE(region->block[i], value);
 }
 
 /* The blocks from @block on, up to @stop: all in one region, whose lock the caller holds. */
@@ -285,9 +315,12 @@ void dwl_index_poison(struct dwl *w, struct dwl_region *region, u32 block, u64 o
 	spin_unlock(&region->lock);
 }
 
-/* Calls @change for each block of the range that is in the index. */
-static void dwl_index_for_range(struct dwl *w, u64 sector, u64 sectors,
-				bool (*gone)(struct dwl *w, u64 value, u64 block, const void *arg),
+/* What a block of a region is to be, given what it is. Called with the region's lock. */
+typedef u64 (*dwl_change_fn)(struct dwl *w, const struct dwl_region *region, u64 value, u64 block,
+			     const void *arg);
+
+/* Calls @change for each block of the range whose region there is. */
+static void dwl_index_for_range(struct dwl *w, u64 sector, u64 sectors, dwl_change_fn change,
 				const void *arg)
 {
 	u64 block = sector >> w->block_shift;
@@ -308,37 +341,59 @@ static void dwl_index_for_range(struct dwl *w, u64 sector, u64 sectors,
 		for (; block < stop; block++) {
 			u32 i = block & (DWL_REGION_BLOCKS - 1);
 
-			if (region->block[i] && gone(w, region->block[i], block, arg))
-				dwl_block_set(region, i, 0);
+			dwl_block_set(region, i, change(w, region, region->block[i], block, arg));
 		}
 		dwl_region_unlock(w, region);
 	}
 	srcu_read_unlock(&w->srcu, idx);
 }
 
-static bool dwl_is_older(struct dwl *w, u64 value, u64 block, const void *entry)
+static u64 dwl_after_discard(struct dwl *w, const struct dwl_region *region, u64 value, u64 block,
+			     const void *arg)
 {
-	return dwl_value_order(w, value) < ((const struct wl_entry *)entry)->order;
+	const struct wl_entry *entry = arg;
+
+	if (value && dwl_value_order(w, value) >= entry->order)
+		return value;
+	return region->pins ? DWL_DISCARDED | (entry->order & DWL_DISCARD_ORDER) : 0;
 }
 
 /* A discard is durable: what the log holds of the range counts no more. */
 void dwl_index_drop(struct dwl *w, const struct wl_entry *entry)
 {
-	dwl_index_for_range(w, entry->sector, entry->nr_sectors, dwl_is_older, entry);
+	dwl_index_for_range(w, entry->sector, entry->nr_sectors, dwl_after_discard, entry);
 }
 
-static bool dwl_is_of_piece(struct dwl *w, u64 value, u64 block, const void *arg)
+/* What the index holds for a block of a piece, if that is the newest. */
+static u64 dwl_piece_value(const struct dwl *w, const struct dwl_piece *piece, u64 block)
 {
-	const struct dwl_piece *piece = arg;
 	u64 offset = (block << w->block_shift) - piece->sector;
 
 	if (piece->value & DWL_ZERO)
-		return value == piece->value;
-	return value == piece->value + (offset << WL_SECTOR_SHIFT) / WL_DATA_ALIGN;
+		return piece->value;
+	return piece->value + (offset << WL_SECTOR_SHIFT) / WL_DATA_ALIGN;
+}
+
+static u64 dwl_after_writeback(struct dwl *w, const struct dwl_region *region, u64 value, u64 block,
+			       const void *piece)
+{
+	return value == dwl_piece_value(w, piece, block) ? 0 : value;
 }
 
 /* A piece is durable on the origin: what of it is still the newest is there. */
 void dwl_index_clear(struct dwl *w, const struct dwl_piece *piece)
 {
-	dwl_index_for_range(w, piece->sector, piece->sectors, dwl_is_of_piece, piece);
+	dwl_index_for_range(w, piece->sector, piece->sectors, dwl_after_writeback, piece);
+}
+
+static u64 dwl_after_loss(struct dwl *w, const struct dwl_region *region, u64 value, u64 block,
+			  const void *piece)
+{
+	return value == dwl_piece_value(w, piece, block) ? DWL_POISON : value;
+}
+
+/* A piece can't be read: what of it is the newest is lost. */
+void dwl_index_lose(struct dwl *w, const struct dwl_piece *piece)
+{
+	dwl_index_for_range(w, piece->sector, piece->sectors, dwl_after_loss, piece);
 }

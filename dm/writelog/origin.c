@@ -71,6 +71,7 @@ static void dwl_bio_done(struct bio *bio)
 {
 	struct dwl_wbio *wb = container_of(bio, struct dwl_wbio, bio);
 	struct dwl *w = wb->w;
+	u32 units = dwl_units(wb->bytes);
 	unsigned long flags;
 
 	dwl_latency(w, DWL_PHASE_WRITEBACK, wb->began);
@@ -78,10 +79,11 @@ static void dwl_bio_done(struct bio *bio)
 		WRITE_ONCE(w->batch_status, bio->bi_status);
 	else
 		dwl_space_credit(w, wb->bytes * w->batch_credit >> 16);
+	/* @wb goes with it. */
 	dwl_bio_free(w, bio);
 	/* With the lock, so that the worker can see to it that we are through with @w. */
 	spin_lock_irqsave(&w->bios_done.lock, flags);
-	WRITE_ONCE(w->units_below, w->units_below - dwl_units(wb->bytes));
+	WRITE_ONCE(w->units_below, w->units_below - units);
 	if (w->units_below <= w->units_awaited)
 		wake_up_locked(&w->bios_done);
 	spin_unlock_irqrestore(&w->bios_done.lock, flags);
@@ -216,12 +218,8 @@ static int dwl_write_piece(struct dwl *w, const struct dwl_piece *piece, struct 
 		if (!*bio)
 			*bio = dwl_bio_new(w, piece, sector);
 		added = dwl_bio_add(w, *bio, data, (end - sector) << WL_SECTOR_SHIFT);
-		if (added < 0) {
-			DMERR_LIMIT("%pg: data of sector %llu of the origin cannot be read", w->cache->bdev,
-				    sector);
-			dwl_count(w, DWL_MEDIUM_ERRORS, 1);
+		if (added < 0)
 			return added;
-		}
 		if (!added) {
 			dwl_bio_submit(w, *bio);
 			*bio = NULL;
@@ -230,6 +228,54 @@ static int dwl_write_piece(struct dwl *w, const struct dwl_piece *piece, struct 
 		sector += added >> WL_SECTOR_SHIFT;
 	}
 	return 0;
+}
+
+static bool dwl_readable(const u8 *data, u32 bytes, void *page)
+{
+	while (bytes) {
+		u32 len = min(bytes, PAGE_SIZE);
+
+		if (copy_mc_to_kernel(page, data, len))
+			return false;
+		data += len;
+		bytes -= len;
+	}
+	return true;
+}
+
+/* Is a block of the piece damaged in the log? With on_damage skip, it is left out from now on. */
+static bool dwl_piece_damaged(struct dwl *w, const struct dwl_piece *piece, void *page)
+{
+	u32 sectors = 1 << w->block_shift, offset;
+	bool damaged = false;
+
+	for (offset = 0; offset < piece->sectors && !(piece->value & DWL_ZERO); offset += sectors) {
+		u32 bytes = offset << WL_SECTOR_SHIFT;
+		u64 value = piece->value + bytes / WL_DATA_ALIGN;
+		struct dwl_piece block = { piece->sector + offset, value, sectors };
+
+		if (dwl_readable(dwl_data(w, block.value), sectors << WL_SECTOR_SHIFT, page))
+			continue;
+		damaged = true;
+		DMERR_LIMIT("%pg: data of sector %llu of the origin are lost: damaged in the log", w->cache->bdev,
+			    block.sector);
+		if (w->params.skip_damage)
+			dwl_index_lose(w, &block);
+	}
+	return damaged;
+}
+
+/* Something has failed; is it the log? The origin's driver, too, may have come upon that when it read our pages. */
+static bool dwl_log_damaged(struct dwl *w)
+{
+	struct page *page = mempool_alloc(&w->bounce, GFP_NOIO);
+	bool damaged = false;
+	u32 i;
+
+	for (i = 0; i < w->nr_pieces; i++)
+		damaged |= dwl_piece_damaged(w, &w->pieces[i], page_address(page));
+	mempool_free(page, &w->bounce);
+	return damaged;
 }
 
 static void dwl_bios_wait(struct dwl *w)
@@ -244,7 +290,8 @@ static void dwl_bios_wait(struct dwl *w)
  * @w: the target; the worker calls
  *
  * Return: 0, when all of them are there, and will be durable when it has been
- * flushed; else they may or may not be.
+ * flushed; else they may or may not be, and it may be -EINTR: the worker leaves;
+ * -EUCLEAN: some can't be read from the log.
  */
 int dwl_origin_write_pieces(struct dwl *w)
 {
@@ -258,11 +305,11 @@ int dwl_origin_write_pieces(struct dwl *w)
 	for (i = 0; i < w->nr_pieces && !err && !READ_ONCE(w->batch_status); i++) {
 		const struct dwl_piece *piece = &w->pieces[i];
 
-		if (kthread_should_stop())
+		if (dwl_worker_leaves())
 			err = -EINTR;
 		else if (piece->value & DWL_ZERO)
 			err = blkdev_issue_zeroout(w->origin->bdev, piece->sector, piece->sectors,
-						   GFP_NOIO, 0);
+						   GFP_NOIO, BLKDEV_ZERO_NOUNMAP);
 		else
 			err = dwl_write_piece(w, piece, &bio);
 	}
@@ -272,7 +319,9 @@ int dwl_origin_write_pieces(struct dwl *w)
 		dwl_bio_submit(w, bio);
 	blk_finish_plug(&plug);
 	dwl_bios_wait(w);
-	return err ? err : blk_status_to_errno(READ_ONCE(w->batch_status));
+	if (!err)
+		err = blk_status_to_errno(READ_ONCE(w->batch_status));
+	return err && err != -EINTR && dwl_log_damaged(w) ? -EUCLEAN : err;
 }
 
 static void dwl_flush_bio_done(struct bio *bio)

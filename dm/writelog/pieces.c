@@ -77,26 +77,26 @@ static int dwl_by_sector(const void *a, const void *b)
  * dwl_pieces_collect() - find what must be written, sorted
  * @w: the target; the worker calls
  * @gen: all slots have left it
- * @chunk: where to go on; 0 at first
- * @index: likewise
+ * @place: where to go on; 0 at first
  *
  * Return: how many bytes of data were looked at for it; the pieces are in
  * w->pieces. When there are none, all of the generation has been seen.
- * -EUCLEAN: a header is damaged.
+ * -EUCLEAN: a header is damaged, or some entries are not to be found.
  */
-s64 dwl_pieces_collect(struct dwl *w, const struct dwl_gen *gen, u32 *chunk, u32 *index)
+s64 dwl_pieces_collect(struct dwl *w, const struct dwl_gen *gen, struct dwl_place *place)
 {
+	u32 number = gen - w->gens;
 	u64 seen = 0;
 
 	w->nr_pieces = 0;
-	for (; *chunk < w->wl.nr_chunks; (*chunk)++, *index = 0) {
-		int entries = wl_chunk_read(&w->wl, gen - w->gens, gen->id, *chunk);
+	for (; place->chunk < w->wl.nr_chunks; place->chunk++, place->index = 0) {
+		int entries = wl_chunk_read(&w->wl, number, gen->id, place->chunk);
 
 		if (entries < 0)
 			return entries;
-		for (; *index < entries; (*index)++) {
+		for (; place->index < entries; place->index++) {
 			struct wl_entry entry;
-			int err = wl_entry_read(&w->wl, gen - w->gens, gen->id, *chunk, *index, &entry);
+			int err = wl_entry_read(&w->wl, number, gen->id, place->chunk, place->index, &entry);
 
 			if (err)
 				return err;
@@ -106,8 +106,12 @@ s64 dwl_pieces_collect(struct dwl *w, const struct dwl_gen *gen, u32 *chunk, u32
 				goto full;
 			seen += entry.op == WL_OP_WRITE ? wl_entry_len(&entry) : WL_LINE;
 		}
+		place->entries += entries;
 		cond_resched();
 	}
+	/* A chunk's word may be whole and say too little: of an earlier life, or cleared with a bad block. */
+	if (place->entries != atomic_read(&gen->seq))
+		return -EUCLEAN;
 full:
 	sort(w->pieces, w->nr_pieces, sizeof(*w->pieces), dwl_by_sector, NULL);
 	return seen;

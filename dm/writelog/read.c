@@ -2,9 +2,10 @@
 /*
  * Reads: what is in the log is copied from there, the rest is the origin's.
  *
- * A bio is taken in turns: blocks that the log has, then blocks that it hasn't;
- * these the bio itself goes to the origin with, and what follows comes back as
- * another bio. Nothing is waited for here, and nobody is locked out.
+ * A bio is taken in turns: blocks that the log has, or blocks that it hasn't;
+ * what follows comes back as another bio. Nothing is waited for here, and nobody is
+ * locked out. What a turn has is settled before anything of it is copied: the 6.12
+ * kernels before 6.12.117 don't let a bio be shortened that has been advanced.
  *
  * A block that isn't in the index when it is looked up may be read from the
  * origin at any time after that: what was written back is there, and whoever
@@ -15,32 +16,84 @@
 
 #include "writelog.h"
 
-/* The newest version of a block; looks a region up when it enters it. */
+/* Looks a region up when it enters it. */
 struct dwl_look {
 	struct dwl *w;
 	u64 number;
 	struct dwl_region *region;
 };
 
+/* Blocks that lie one behind the other in the log, too; or of zeros. */
+struct dwl_extent {
+	u64 value;			/* of the first in the index */
+	u32 blocks;
+};
+
+#define DWL_TURN_EXTENTS	16
+
+struct dwl_turn {
+	struct dwl_extent extents[DWL_TURN_EXTENTS];
+	u32 nr;
+};
+
+/* The newest version of a block; 0: the log has none. */
 static u64 dwl_look_up(struct dwl_look *look, u64 block)
 {
-	u64 number = block >> DWL_REGION_SHIFT;
+	u64 number = block >> DWL_REGION_SHIFT, value;
 
 	if (number != look->number) {
 		look->number = number;
 		look->region = dwl_index_find(look->w, number);
 	}
-	return look->region ? READ_ONCE(look->region->block[block & (DWL_REGION_BLOCKS - 1)]) : 0;
+	value = look->region ? READ_ONCE(look->region->block[block & (DWL_REGION_BLOCKS - 1)]) : 0;
+	return value & DWL_DISCARDED ? 0 : value;
 }
 
-static int dwl_copy_block(struct dwl *w, struct bio *bio, u64 value)
+/* How far apart the values of an extent's blocks are. */
+static u32 dwl_step(const struct dwl *w, u64 value)
 {
-	const u8 *from = value & DWL_ZERO ? NULL : dwl_data(w, value);
-	u32 left = 1u << (w->block_shift + WL_SECTOR_SHIFT);
+	return value & (DWL_ZERO | DWL_POISON) ? 0 : w->params.block_size / WL_DATA_ALIGN;
+}
 
-	while (left) {
+/* The blocks from the first on that the log has; returns how many. */
+static u32 dwl_find_hits(struct dwl_look *look, u64 block, u64 end, struct dwl_turn *turn)
+{
+	struct dwl_extent *extent = NULL;
+	u64 first = block, next = 0, value;
+
+	turn->nr = 0;
+	for (; block < end; block++) {
+		value = dwl_look_up(look, block);
+		if (!value)
+			break;
+		if (!extent || value != next) {
+			if (turn->nr == DWL_TURN_EXTENTS)
+				break;
+			extent = &turn->extents[turn->nr++];
+			*extent = (struct dwl_extent){ .value = value };
+		}
+		extent->blocks++;
+		next = value + dwl_step(look->w, value);
+	}
+	return block - first;
+}
+
+/* How many blocks, from the first on, the log doesn't have. */
+static u32 dwl_find_misses(struct dwl_look *look, u64 block, u64 end)
+{
+	u64 first = block;
+
+	while (block < end && !dwl_look_up(look, block))
+		block = look->region ? block + 1 : min(end, (look->number + 1) << DWL_REGION_SHIFT);
+	return block - first;
+}
+
+/* Next bytes of the bio, from the log; NULL: zeros. */
+static int dwl_copy(struct bio *bio, const u8 *from, u32 bytes)
+{
+	while (bytes) {
 		struct bio_vec bv = bio_iter_iovec(bio, bio->bi_iter);
-		u32 len = min(left, bv.bv_len);
+		u32 len = min(bytes, bv.bv_len);
 		void *to = bvec_kmap_local(&bv);
 		unsigned long lost = 0;
 
@@ -56,42 +109,52 @@ static int dwl_copy_block(struct dwl *w, struct bio *bio, u64 value)
 		if (lost)
 			return -EIO;
 		bio_advance(bio, len);
-		left -= len;
+		bytes -= len;
 	}
 	return 0;
 }
 
-/* The blocks at the bio's beginning that the log has. */
-static int dwl_read_log(struct dwl *w, struct bio *bio, struct dwl_look *look)
+/* All that is left of the bio is in the log. */
+static int dwl_read_turn(struct dwl *w, struct bio *bio, const struct dwl_turn *turn)
 {
-	while (bio->bi_iter.bi_size) {
-		u64 block = bio->bi_iter.bi_sector >> w->block_shift;
-		u64 value = dwl_look_up(look, block);
-		int err;
+	u32 i;
 
-		if (!value)
-			return 0;
-		err = value & DWL_POISON ? -EIO : dwl_copy_block(w, bio, value);
-		if (err) {
-			DMERR_LIMIT("%pg: block at sector %llu of the origin is lost: damaged in the log",
-				    w->cache->bdev, block << w->block_shift);
-			dwl_count(w, DWL_MEDIUM_ERRORS, 1);
-			return err;
-		}
-		dwl_count(w, DWL_READ_HIT_SECTORS, 1 << w->block_shift);
+	for (i = 0; i < turn->nr; i++) {
+		u64 value = turn->extents[i].value;
+		const u8 *from = value & DWL_ZERO ? NULL : dwl_data(w, value);
+		u32 bytes = turn->extents[i].blocks << (w->block_shift + WL_SECTOR_SHIFT);
+
+		if (!(value & DWL_POISON) && !dwl_copy(bio, from, bytes))
+			continue;
+		DMERR_LIMIT("%pg: data of sector %llu of the origin are lost: damaged in the log",
+			    w->cache->bdev, (u64)bio->bi_iter.bi_sector);
+		dwl_count(w, DWL_LOST_READS, 1);
+		return -EIO;
 	}
 	return 0;
 }
 
-/* How many sectors at the bio's beginning the log doesn't have. */
-static u32 dwl_read_misses(struct dwl *w, struct bio *bio, struct dwl_look *look)
+/* Does the log have something at the bio's beginning? Then the bio is shortened to that, and read. */
+static bool dwl_read_log(struct dwl *w, struct bio *bio, u32 *misses)
 {
-	u64 block = bio->bi_iter.bi_sector >> w->block_shift;
-	u64 end = bio_end_sector(bio) >> w->block_shift, first = block;
+	u64 block = bio->bi_iter.bi_sector >> w->block_shift, end = bio_end_sector(bio) >> w->block_shift;
+	struct dwl_look look = { .w = w, .number = U64_MAX };
+	struct dwl_turn turn __uninitialized;
+	int idx = srcu_read_lock(&w->srcu);
+	u32 hits;
 
-	while (block < end && !dwl_look_up(look, block))
-		block = look->region ? block + 1 : min(end, (look->number + 1) << DWL_REGION_SHIFT);
-	return (block - first) << w->block_shift;
+	hits = dwl_find_hits(&look, block, end, &turn);
+	if (hits) {
+		if (hits < end - block)
+			dm_accept_partial_bio(bio, hits << w->block_shift);
+		dwl_count(w, DWL_READ_SECTORS, hits << w->block_shift);
+		dwl_count(w, DWL_READ_HIT_SECTORS, hits << w->block_shift);
+		bio->bi_status = errno_to_blk_status(dwl_read_turn(w, bio, &turn));
+	} else {
+		*misses = dwl_find_misses(&look, block, end) << w->block_shift;
+	}
+	srcu_read_unlock(&w->srcu, idx);
+	return hits;
 }
 
 /**
@@ -101,30 +164,19 @@ static u32 dwl_read_misses(struct dwl *w, struct bio *bio, struct dwl_look *look
  */
 int dwl_read(struct dwl *w, struct bio *bio)
 {
-	struct dwl_look look = { .w = w, .number = U64_MAX };
 	struct dwl_bio *db = dwl_bio(bio);
 	u32 misses = bio_sectors(bio);
 	u64 began = dwl_now(w);
-	int idx, err = 0;
 
 	dwl_count(w, DWL_READS, 1);
-	dwl_count(w, DWL_READ_SECTORS, bio_sectors(bio));
-	if (atomic_long_read(&w->nr_regions)) {
-		idx = srcu_read_lock(&w->srcu);
-		err = dwl_read_log(w, bio, &look);
-		misses = err ? 0 : dwl_read_misses(w, bio, &look);
-		srcu_read_unlock(&w->srcu, idx);
-	}
-	if (!misses) {
-		bio->bi_status = errno_to_blk_status(err);
+	if (atomic_long_read(&w->nr_regions) && dwl_read_log(w, bio, &misses)) {
 		dwl_latency(w, DWL_PHASE_READ, began);
 		bio_endio(bio);
 		return DM_MAPIO_SUBMITTED;
 	}
-	if (misses < bio_sectors(bio)) {
-		dwl_count(w, DWL_READ_SECTORS, -(u64)(bio_sectors(bio) - misses));
+	if (misses < bio_sectors(bio))
 		dm_accept_partial_bio(bio, misses);
-	}
+	dwl_count(w, DWL_READ_SECTORS, misses);
 	db->below = true;
 	db->began = began;
 	this_cpu_inc(w->stats->reads_below);

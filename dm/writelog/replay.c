@@ -66,20 +66,36 @@ static void dwl_report(struct dwl *w, const struct wl_damage *d)
 	dwl_count(w, DWL_MEDIUM_ERRORS, 1);
 }
 
-static void dwl_replay_poison(struct dwl *w, const struct wl_entry *entry)
+/* Memory for the index; the machine that filled the log may have had more of it. */
+static struct dwl_region *dwl_replay_pin(struct dwl *w, u64 number)
+{
+	struct dwl_region *region = NULL;
+
+	if (atomic_long_read(&w->nr_regions) < 2 * w->max_regions)
+		region = dwl_index_pin(w, number, GFP_NOIO | __GFP_RETRY_MAYFAIL);
+	if (!region)
+		DMERR("%pg: no memory for an index of more than %ld KiB", w->cache->bdev,
+		      atomic_long_read(&w->nr_regions) * sizeof(*region) / SZ_1K);
+	return region;
+}
+
+static int dwl_replay_poison(struct dwl *w, const struct wl_entry *entry)
 {
 	u64 block = entry->sector >> w->block_shift;
 	u64 end = block + (entry->nr_sectors >> w->block_shift);
 
 	for (; block < end; block++) {
-		struct dwl_region *region = dwl_index_pin(w, block >> DWL_REGION_SHIFT, false);
+		struct dwl_region *region = dwl_replay_pin(w, block >> DWL_REGION_SHIFT);
 
+		if (!region)
+			return -ENOMEM;
 		dwl_index_poison(w, region, block & (DWL_REGION_BLOCKS - 1), entry->order);
 		dwl_index_unpin(w, region);
 	}
+	return 0;
 }
 
-static void dwl_replay_store(struct dwl *w, const struct wl_entry *entry)
+static int dwl_replay_store(struct dwl *w, const struct wl_entry *entry)
 {
 	struct wl_entry part = *entry;
 	u64 end = entry->sector + entry->nr_sectors;
@@ -89,14 +105,17 @@ static void dwl_replay_store(struct dwl *w, const struct wl_entry *entry)
 		u32 region_sectors = DWL_REGION_BLOCKS << w->block_shift;
 		u64 stop = min(end, round_down(part.sector, region_sectors) + region_sectors);
 		u64 number = part.sector >> w->block_shift >> DWL_REGION_SHIFT;
-		struct dwl_region *region = dwl_index_pin(w, number, false);
+		struct dwl_region *region = dwl_replay_pin(w, number);
 
+		if (!region)
+			return -ENOMEM;
 		part.nr_sectors = stop - part.sector;
 		dwl_index_store(w, &region, number, 0, &part);
 		dwl_index_unpin(w, region);
 		part.data += part.nr_sectors << WL_SECTOR_SHIFT;
 		part.sector = stop;
 	}
+	return 0;
 }
 
 /* Entries that the table can't have made. */
@@ -120,6 +139,22 @@ static int dwl_replay_refuse(struct dwl *w, const struct wl_entry *entry)
 	return 0;
 }
 
+static int dwl_replay_entry(struct dwl *w, const struct wl_entry *entry, bool bad_data)
+{
+	int err = dwl_replay_refuse(w, entry);
+
+	if (err)
+		return err;
+	/* What writeback must find there again. */
+	atomic_inc(&w->gens[entry->gen].seq);
+	if (bad_data)
+		return dwl_replay_poison(w, entry);
+	if (entry->op != WL_OP_DISCARD)
+		return dwl_replay_store(w, entry);
+	dwl_index_drop(w, entry);
+	return 0;
+}
+
 static int dwl_replay_entries(struct dwl *w, struct wl_cursor *cursor, u64 *entries)
 {
 	struct wl_entry entry;
@@ -133,18 +168,15 @@ static int dwl_replay_entries(struct dwl *w, struct wl_cursor *cursor, u64 *entr
 			dwl_report(w, &cursor->damage);
 			if (!w->params.skip_damage)
 				return more;
+			/* Left out here, but writeback will find it, whole or not. */
+			if (cursor->damage.kind == WL_BAD_ENTRY)
+				atomic_inc(&w->gens[cursor->damage.gen].seq);
 			if (!bad_data)
 				continue;
 		}
-		err = dwl_replay_refuse(w, &entry);
+		err = dwl_replay_entry(w, &entry, bad_data);
 		if (err)
 			return err;
-		if (bad_data)
-			dwl_replay_poison(w, &entry);
-		else if (entry.op == WL_OP_DISCARD)
-			dwl_index_drop(w, &entry);
-		else
-			dwl_replay_store(w, &entry);
 		if (!(++*entries % 1024))
 			cond_resched();
 	}

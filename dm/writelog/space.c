@@ -140,8 +140,9 @@ void dwl_space_update(struct dwl *w)
 	unsigned long flags;
 
 	spin_lock_irqsave(&s->lock, flags);
+	/* Lost blocks have regions, too: an index that is too large for them alone is no reason to wait. */
 	WRITE_ONCE(s->throttled, w->nr_free <= dwl_reserve(w) ||
-		   atomic_long_read(&w->nr_regions) >= w->max_regions);
+		   (w->nr_free < w->wl.nr_gens && atomic_long_read(&w->nr_regions) >= w->max_regions));
 	if (!s->throttled)
 		s->credit = 0;
 	/* Nothing comes back for a while: writers may have what there is. */

@@ -8,7 +8,6 @@
  * same device may be at work on it. Once suspended, a table whose place was
  * taken never runs again (device-mapper destroys it).
  */
-#include <linux/kthread.h>
 #include <linux/sched/mm.h>
 
 #include "writelog.h"
@@ -64,7 +63,6 @@ static int dwl_load(struct dwl *w)
 int dwl_preresume(struct dm_target *ti)
 {
 	struct dwl *w = ti->private;
-	struct task_struct *worker;
 	unsigned int noio;
 	int err;
 
@@ -76,12 +74,8 @@ int dwl_preresume(struct dm_target *ti)
 		if (err)
 			return err;
 	}
-	if (w->worker)
-		return 0;
-	worker = kthread_run(dwl_worker, w, "forebay-wlog/%pg", w->cache->bdev);
-	if (IS_ERR(worker))
-		return PTR_ERR(worker);
-	w->worker = worker;
+	if (!w->running)
+		dwl_worker_run(w);
 	return 0;
 }
 
@@ -90,35 +84,48 @@ void dwl_postsuspend(struct dm_target *ti)
 {
 	struct dwl *w = ti->private;
 
-	if (w->worker)
-		kthread_stop(w->worker);
-	w->worker = NULL;
-	wake_up_all(&w->gen_freed);
+	if (w->running)
+		dwl_worker_park(w);
 }
 
 /* Everything that is in the log now; -EIO if the origin refuses. */
 int dwl_flush(struct dwl *w)
 {
-	u64 to, errors_before;
+	u32 errors_before;
+	u64 to;
 	int err;
 
-	if (!w->worker)
+	if (!READ_ONCE(w->running))
 		return -EBUSY;
 	to = dwl_gen_close_current(w);
-	errors_before = dwl_total(w, DWL_ORIGIN_ERRORS) + dwl_total(w, DWL_MEDIUM_ERRORS);
+	errors_before = READ_ONCE(w->write_errors);
 	mutex_lock(&w->gen_lock);
 	WRITE_ONCE(w->flush_to, max(w->flush_to, to));
 	mutex_unlock(&w->gen_lock);
 	wake_up(&w->kick);
-	err = wait_event_interruptible(w->gen_freed, READ_ONCE(w->freed_to) >= to || !w->worker ||
-				       dwl_total(w, DWL_ORIGIN_ERRORS) +
-				       dwl_total(w, DWL_MEDIUM_ERRORS) != errors_before);
+	err = wait_event_interruptible(w->gen_freed, READ_ONCE(w->freed_to) >= to || !READ_ONCE(w->running) ||
+				       READ_ONCE(w->write_errors) != errors_before);
 	if (err)
 		return err;
 	return READ_ONCE(w->freed_to) >= to ? 0 : -EIO;
 }
 
-/* Caller holds clean_lock: who fails lets writers in, and nobody else may believe that they are out. */
+/* All that is in the log, and when that is nearly all, what comes meanwhile: writers are held up for it. */
+static int dwl_empty(struct dwl *w)
+{
+	int err = dwl_flush(w);
+
+	if (err)
+		return err;
+	dwl_space_shut(w, true);
+	dwl_slots_leave(w, NULL);
+	return dwl_flush(w);
+}
+
+/*
+ * Writers are let in again in either case, as the mode says. Caller holds clean_lock: nobody else
+ * may believe that they are out.
+ */
 static int dwl_become_cleaner(struct dwl *w)
 {
 	int err;
@@ -126,14 +133,8 @@ static int dwl_become_cleaner(struct dwl *w)
 	if (w->mode == DWL_CLEANER)
 		return 0;
 	WRITE_ONCE(w->mode, DWL_CLEANING);
-	err = dwl_flush(w);
-	if (err)
-		return err;
-	dwl_space_shut(w, true);
-	dwl_slots_leave(w, NULL);
-	err = dwl_flush(w);
-	if (!err)
-		WRITE_ONCE(w->mode, DWL_CLEANER);
+	err = dwl_empty(w);
+	WRITE_ONCE(w->mode, err ? DWL_CACHING : DWL_CLEANER);
 	dwl_space_shut(w, false);
 	return err;
 }
@@ -144,7 +145,8 @@ static int dwl_become_cleaner(struct dwl *w)
  *
  * Most is written while writers go on. Then they are held up, those that are in
  * the log are waited for, the rest is written; from then on the log is empty, and
- * writes go to the origin. To log a block again, load the table again.
+ * writes go to the origin. To log a block again, load the table again. If it fails,
+ * writes are logged as before.
  */
 int dwl_clean(struct dwl *w)
 {

@@ -6,6 +6,7 @@ static const char * const dwl_counter_names[DWL_NR_COUNTERS] = {
 	[DWL_READS] = "reads",
 	[DWL_READ_SECTORS] = "read_sectors",
 	[DWL_READ_HIT_SECTORS] = "read_hit_sectors",
+	[DWL_LOST_READS] = "lost_reads",
 	[DWL_WRITES] = "writes",
 	[DWL_WRITE_SECTORS] = "write_sectors",
 	[DWL_ENTRIES] = "entries",

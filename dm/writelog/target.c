@@ -32,6 +32,7 @@ static int dwl_init(struct dwl *w)
 
 static void dwl_free(struct dwl *w)
 {
+	dwl_worker_destroy(w);
 	dwl_free_state(w);
 	dwl_origin_exit(w);
 	dwl_device_close(w);
@@ -82,6 +83,8 @@ static int dwl_construct(struct dwl *w, unsigned int argc, char **argv)
 	if (err)
 		return err;
 	err = dwl_origin_init(w);
+	if (!err)
+		err = dwl_worker_create(w);
 	if (err)
 		w->ti->error = "Not enough memory";
 	return err ? err : dm_set_target_max_io_len(w->ti, DWL_PORTION);

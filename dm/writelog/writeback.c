@@ -21,6 +21,12 @@
 #define DWL_RETRY_LEAST		(HZ / 4)
 #define DWL_RETRY_MOST		(4 * HZ)
 
+/* Writers wait for room, in the log or in DRAM. */
+static bool dwl_short(const struct dwl *w)
+{
+	return READ_ONCE(w->space.throttled) || READ_ONCE(w->index.starved);
+}
+
 /* Closed generations are to be written back. */
 static bool dwl_wanted(struct dwl *w)
 {
@@ -30,7 +36,7 @@ static bool dwl_wanted(struct dwl *w)
 		w->draining = true;
 	else if (level <= w->params.low_mark)
 		w->draining = false;
-	return w->draining || w->space.throttled || READ_ONCE(w->flush_to) > w->freed_to ||
+	return w->draining || dwl_short(w) || READ_ONCE(w->flush_to) > w->freed_to ||
 	       READ_ONCE(w->mode) == DWL_CLEANING;
 }
 
@@ -158,16 +164,15 @@ static int dwl_flush_begin(struct dwl *w)
  */
 static int dwl_write_back(struct dwl *w, struct dwl_gen *gen)
 {
-	u32 chunk = 0, index = 0;
+	struct dwl_place place = { };
 	int err = 0;
 
 	for (;;) {
-		s64 seen = dwl_pieces_collect(w, gen, &chunk, &index);
+		s64 seen = dwl_pieces_collect(w, gen, &place);
 
 		if (seen < 0) {
-			DMERR_LIMIT("%pg: a header of generation %llu is damaged: it stays in the log",
+			DMERR_LIMIT("%pg: a header of generation %llu is damaged: it stays in the log, and what is newer",
 				    w->cache->bdev, gen->id);
-			dwl_count(w, DWL_MEDIUM_ERRORS, 1);
 			return seen;
 		}
 		if (!seen && !w->nr_pieces)
@@ -180,21 +185,23 @@ static int dwl_write_back(struct dwl *w, struct dwl_gen *gen)
 			return err;
 	}
 	gen->written = true;
-	if (w->flushing && READ_ONCE(w->space.throttled) && !w->failing_since)
+	if (w->flushing && dwl_short(w) && !w->failing_since)
 		return 0;
 	return dwl_flush_end(w);
 }
 
-/* Says once that the origin fails, and once that it no longer does. */
-static void dwl_origin_health(struct dwl *w, int err)
+/* Says once that writeback fails, and once that it no longer does. */
+static void dwl_health_is(struct dwl *w, int err)
 {
 	unsigned long since = w->failing_since;
 
 	if (err) {
-		dwl_count(w, DWL_ORIGIN_ERRORS, 1);
+		dwl_count(w, err == -EUCLEAN ? DWL_MEDIUM_ERRORS : DWL_ORIGIN_ERRORS, 1);
+		WRITE_ONCE(w->write_errors, w->write_errors + 1);
 		if (!since) {
-			DMERR("%pg: cannot write back to origin %pg: error %d; the data stay in the log, and it is tried again",
-			      w->cache->bdev, w->origin->bdev, err);
+			DMERR("%pg: cannot write back to origin %pg: %s: error %d; the data stay in the log, and it is tried again",
+			      w->cache->bdev, w->origin->bdev,
+			      err == -EUCLEAN ? "the log is damaged" : "it refuses", err);
 			WRITE_ONCE(w->failing_since, jiffies | 1);
 			dm_table_event(w->ti->table);
 		} else if (!w->failed && time_after(jiffies, since + w->params.error_timeout * HZ)) {
@@ -202,7 +209,7 @@ static void dwl_origin_health(struct dwl *w, int err)
 			dm_table_event(w->ti->table);
 		}
 	} else if (since) {
-		DMINFO("%pg: origin %pg takes writes again", w->cache->bdev, w->origin->bdev);
+		DMINFO("%pg: is written back to origin %pg again", w->cache->bdev, w->origin->bdev);
 		WRITE_ONCE(w->failing_since, 0);
 		WRITE_ONCE(w->failed, false);
 		dm_table_event(w->ti->table);
@@ -222,7 +229,7 @@ static struct dwl_gen *dwl_next(struct dwl *w)
 		return NULL;
 	gen = dwl_closed(w, false);
 	/* The index is too large, and all of it is of the current generation. */
-	if (!gen && w->space.throttled)
+	if (!gen && dwl_short(w))
 		dwl_gen_close_current(w);
 	return gen ? gen : dwl_closed(w, false);
 }
@@ -233,30 +240,28 @@ static bool dwl_has_work(struct dwl *w)
 	if (READ_ONCE(w->nr_unsealed))
 		return true;
 	return dwl_wanted(w) && (!list_empty(&w->closed_gens) ||
-				 (READ_ONCE(w->space.throttled) && READ_ONCE(w->current_gen)));
+				 (dwl_short(w) && READ_ONCE(w->current_gen)));
 }
 
-/**
- * dwl_worker() - the thread
- * @data: the target; loaded
- *
- * May be stopped at any time. A generation that is half written then is written
- * again by the next one.
- */
-int dwl_worker(void *data)
+/* Suspended, or about to go? */
+bool dwl_worker_leaves(void)
 {
-	unsigned int noio = memalloc_noio_save();
-	unsigned long delay = DWL_RETRY_LEAST;
-	struct dwl *w = data;
+	return kthread_should_stop() || kthread_should_park();
+}
 
-	while (!kthread_should_stop()) {
+/* Until it leaves. A generation that is half written then is written again. */
+static void dwl_work(struct dwl *w)
+{
+	unsigned long delay = DWL_RETRY_LEAST;
+
+	while (!dwl_worker_leaves()) {
 		struct dwl_gen *gen;
 		int err = 0, flush_err = 0;
 
 		dwl_seal(w);
 		gen = dwl_next(w);
 		if (!gen && !w->flushing) {
-			wait_event_idle(w->kick, kthread_should_stop() || dwl_has_work(w));
+			wait_event_idle(w->kick, dwl_worker_leaves() || dwl_has_work(w));
 			continue;
 		}
 		if (gen && !gen->sealed)
@@ -268,12 +273,65 @@ int dwl_worker(void *data)
 		if (err == -EINTR)
 			break;
 		err = err ?: flush_err;
-		dwl_origin_health(w, err);
+		dwl_health_is(w, err);
 		delay = err ? min(2 * delay, DWL_RETRY_MOST) : DWL_RETRY_LEAST;
 		if (err)
-			wait_event_idle_timeout(w->kick, kthread_should_stop(), delay);
+			wait_event_idle_timeout(w->kick, dwl_worker_leaves(), delay);
 	}
 	dwl_flush_end(w);
+}
+
+static int dwl_worker(void *data)
+{
+	unsigned int noio = memalloc_noio_save();
+
+	while (!kthread_should_stop()) {
+		if (kthread_should_park())
+			kthread_parkme();
+		else
+			dwl_work(data);
+	}
 	memalloc_noio_restore(noio);
 	return 0;
+}
+
+/*
+ * For the constructor: making a thread takes memory, which may have to be written to
+ * this very device first, so it can't be done at each resume.
+ */
+int dwl_worker_create(struct dwl *w)
+{
+	struct task_struct *worker = kthread_create(dwl_worker, w, "forebay-wlog/%pg", w->cache->bdev);
+	int err;
+
+	if (IS_ERR(worker))
+		return PTR_ERR(worker);
+	err = kthread_park(worker);
+	if (err) {
+		kthread_stop(worker);
+		return err;
+	}
+	w->worker = worker;
+	return 0;
+}
+
+/* The log is loaded. */
+void dwl_worker_run(struct dwl *w)
+{
+	WRITE_ONCE(w->running, true);
+	kthread_unpark(w->worker);
+}
+
+/* Returns when it has nothing below any more. */
+void dwl_worker_park(struct dwl *w)
+{
+	kthread_park(w->worker);
+	WRITE_ONCE(w->running, false);
+	wake_up_all(&w->gen_freed);
+}
+
+void dwl_worker_destroy(struct dwl *w)
+{
+	if (w->worker)
+		kthread_stop(w->worker);
 }

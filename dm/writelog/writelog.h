@@ -76,10 +76,15 @@
  *	bits 0-31	position in the log, in units of WL_DATA_ALIGN; for a
  *			block of zeros, of the chunk that says so
  *	bits 32-59	sequence number
+ *	bit 61		discarded while somebody may be about to store an older version:
+ *			the log has nothing, and bits 0-60 are the lower ones of the
+ *			discard's order; gone when nobody is
  *	bit 62		its data was damaged: reading it fails; no position then
  *	bit 63		a block of zeros
  */
 #define DWL_SEQ_SHIFT		32
+#define DWL_DISCARDED		(1ULL << 61)
+#define DWL_DISCARD_ORDER	(DWL_DISCARDED - 1)
 #define DWL_POISON		(1ULL << 62)
 #define DWL_ZERO		(1ULL << 63)
 
@@ -90,6 +95,8 @@ struct dwl_region {
 	u32 pins;			/* writers that will store here */
 	u32 live;			/* blocks that are not 0 */
 	bool dead;			/* on its way out of its bucket */
+	u8 discarded;			/* of these blocks, DWL_DISCARDED */
+	mempool_t *pool;		/* where its memory goes */
 	struct rcu_head rcu;
 	u64 block[DWL_REGION_BLOCKS];
 };
@@ -99,7 +106,7 @@ enum dwl_gen_state { DWL_GEN_FREE, DWL_GEN_CURRENT, DWL_GEN_CLOSED };
 /* A generation. Its number is its place in w->gens. */
 struct dwl_gen {
 	u64 id;
-	atomic_t seq;			/* entries so far */
+	atomic_t seq;			/* entries so far; those that replay found */
 	atomic_t chunks;		/* handed out; may be more than there are */
 	enum dwl_gen_state state;
 	bool sealed;
@@ -119,8 +126,14 @@ struct dwl_piece {
 	u32 sectors;
 };
 
+/* How far a generation has been looked through. */
+struct dwl_place {
+	u32 chunk, index;
+	u32 entries;			/* in the chunks before that */
+};
+
 enum dwl_counter {
-	DWL_READS, DWL_READ_SECTORS, DWL_READ_HIT_SECTORS,
+	DWL_READS, DWL_READ_SECTORS, DWL_READ_HIT_SECTORS, DWL_LOST_READS,
 	DWL_WRITES, DWL_WRITE_SECTORS, DWL_ENTRIES, DWL_DIRECT_WRITES,
 	DWL_DISCARDS, DWL_ZEROES,
 	DWL_SLOT_WAITS, DWL_SPACE_WAITS, DWL_FULL_WAITS,
@@ -174,6 +187,9 @@ struct dwl_hash {
 	struct hlist_head *buckets;
 	spinlock_t *locks;		/* each of many buckets: what hangs there */
 	u32 bits;
+	mempool_t reserve;		/* regions, for when memory is short */
+	struct mutex short_of_memory;	/* of who takes from it */
+	bool starved;			/* somebody does: writeback makes room in DRAM */
 };
 
 /* One table's target. */
@@ -190,7 +206,7 @@ struct dwl {
 
 	struct dwl_hash index;
 	atomic_long_t nr_regions;
-	long max_regions;		/* more: writeback makes room in DRAM */
+	long max_regions;		/* more: writeback makes room in DRAM; twice as many: no replay */
 	struct srcu_struct srcu;		/* what was found in the index */
 
 	struct dwl_gen *gens;
@@ -209,11 +225,13 @@ struct dwl {
 
 	enum dwl_mode mode;
 	bool loaded;			/* the index is that of the log */
-	struct task_struct *worker;
-	wait_queue_head_t kick;		/* the worker waits here */
+	struct task_struct *worker;	/* parked while suspended */
+	bool running;			/* it is not */
+	wait_queue_head_t kick;		/* it waits here */
 	bool draining;			/* between high and low mark */
 	u64 flush_to;			/* generations up to this one are wanted back */
 	u64 freed_to;			/* and up to this one are */
+	u32 write_errors;		/* how often writeback has failed */
 	unsigned long failing_since;	/* jiffies | 1; 0: the origin is well */
 	bool failed;			/* it has failed for longer than error_timeout */
 
@@ -309,7 +327,7 @@ int dwl_index_module_init(void);
 void dwl_index_module_exit(void);
 int dwl_index_init(struct dwl *w);
 void dwl_index_destroy(struct dwl *w);
-struct dwl_region *dwl_index_pin(struct dwl *w, u64 number, bool nowait);
+struct dwl_region *dwl_index_pin(struct dwl *w, u64 number, gfp_t gfp);
 void dwl_index_unpin(struct dwl *w, struct dwl_region *region);
 u64 dwl_index_value(const struct dwl *w, const struct wl_entry *entry, u64 block);
 void dwl_index_store(struct dwl *w, struct dwl_region **regions, u64 first_region, u64 unpin_to,
@@ -317,16 +335,21 @@ void dwl_index_store(struct dwl *w, struct dwl_region **regions, u64 first_regio
 void dwl_index_poison(struct dwl *w, struct dwl_region *region, u32 block, u64 order);
 void dwl_index_drop(struct dwl *w, const struct wl_entry *entry);
 void dwl_index_clear(struct dwl *w, const struct dwl_piece *piece);
+void dwl_index_lose(struct dwl *w, const struct dwl_piece *piece);
 struct dwl_region *dwl_index_find(const struct dwl *w, u64 number);
 
 /* read.c */
 int dwl_read(struct dwl *w, struct bio *bio);
 
 /* writeback.c */
-int dwl_worker(void *data);
+int dwl_worker_create(struct dwl *w);
+void dwl_worker_run(struct dwl *w);
+void dwl_worker_park(struct dwl *w);
+void dwl_worker_destroy(struct dwl *w);
+bool dwl_worker_leaves(void);
 
 /* pieces.c */
-s64 dwl_pieces_collect(struct dwl *w, const struct dwl_gen *gen, u32 *chunk, u32 *index);
+s64 dwl_pieces_collect(struct dwl *w, const struct dwl_gen *gen, struct dwl_place *place);
 
 /* origin.c */
 int dwl_origin_init(struct dwl *w);
