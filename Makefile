@@ -109,7 +109,15 @@ check: ## static checks: checkpatch, sparse, W=1, analyzers, Python and man page
 	scripts/setup --for test
 	scripts/check
 
+install: ## install the modules (by DKMS, for each kernel 6.12), the command, libforebay, their manuals (PREFIX=/usr/local)
+	scripts/setup --for install
+	@$(MAKE) --no-print-directory tools lib
+	$(MAKE) --no-print-directory -C tools O=../build/tools install
+	$(MAKE) --no-print-directory -C lib O=../build/lib install
+	ldconfig
+	$(MAKE) --no-print-directory -C packaging dkms
+
 clean: ## remove build/
 	rm -rf build
 
-.PHONY: help setup modules test test-all test-machine test-host test-tools test-vm demo bench test-core test-apps debug-kernel test-pmdk test-agree powercut powercut-selftest powercut-emulated emucuts tools lib python check clean
+.PHONY: help setup modules test test-all test-machine test-host test-tools test-vm demo bench test-core test-apps debug-kernel test-pmdk test-agree powercut powercut-selftest powercut-emulated emucuts tools lib python install check clean
