@@ -150,8 +150,10 @@ bool mapped_read(const char *name, const char *kind, struct mapped *mapped)
 /**
  * mapped_each - for every mapped device with a target of some kind
  * @kind: name of the target
- * @each: called with the device's name
+ * @each: called with the device's name and what its target says
  * @arg: passed to @each
+ *
+ * A device that goes meanwhile is left out.
  *
  * Return: false, after a message, if device-mapper can't be asked, or if @each
  * returned that.
@@ -173,13 +175,26 @@ bool mapped_each(const char *kind, mapped_each_fn each, void *arg)
 	names = dm_task_get_names(task);
 	while (names && names->dev) {
 		if (mapped_read(names->name, kind, &mapped))
-			good = each(arg, names->name) && good;
+			good = each(arg, names->name, &mapped) && good;
 		if (!names->next)
 			break;
 		names = (void *)((char *)names + names->next);
 	}
 	dm_task_destroy(task);
 	return good;
+}
+
+/**
+ * mapped_strange - say that a target says something that this command does not understand
+ * @name: of the mapped device
+ *
+ * Return: false.
+ */
+bool mapped_strange(const char *name)
+{
+	problem("%s has a status or a table of a kind that is not known here", name);
+	advice("Are the command and the module of the same version? `dmsetup status %s` shows it.", name);
+	return false;
 }
 
 /**

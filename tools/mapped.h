@@ -28,12 +28,13 @@ struct pairs {
 	unsigned int words;
 };
 
-typedef bool (*mapped_each_fn)(void *arg, const char *name);
+typedef bool (*mapped_each_fn)(void *arg, const char *name, const struct mapped *mapped);
 
 const char *mapped_name(const char *text);
 bool mapped_create(const char *name, uint64_t sectors, const char *kind, const char *parameters);
 bool mapped_read(const char *name, const char *kind, struct mapped *mapped);
 bool mapped_each(const char *kind, mapped_each_fn each, void *arg);
+bool mapped_strange(const char *name);
 int mapped_message(const char *name, const char *message);
 enum exit_status mapped_remove(const char *name);
 bool mapped_below(const char *path, const char *what, uint64_t *sectors, dev_t *rdev);

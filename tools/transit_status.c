@@ -18,13 +18,13 @@ static const struct option options[] = {
 	{ }
 };
 
-static bool gather(void *all, const char *name)
+static bool gather(void *all, const char *name, const struct mapped *mapped)
 {
-	struct transit_target target;
+	struct transit_target target = { .mapped = *mapped };
 	json_object *json;
 
-	if (!transit_find(name, &target))
-		return false;
+	if (!transit_parse(&target))
+		return mapped_strange(name);
 	json = json_object_new_object();
 	json_add_text(json, "name", name);
 	json_add_device(json, "device", target.device);
@@ -38,6 +38,13 @@ static bool gather(void *all, const char *name)
 	json_object_object_add(json, "values", json_of_values(target.values));
 	json_object_array_add(all, json);
 	return true;
+}
+
+static bool gather_one(json_object *all, const char *name)
+{
+	struct transit_target target;
+
+	return transit_find(name, &target) && gather(all, name, &target.mapped);
 }
 
 static void print(json_object *cache)
@@ -67,7 +74,7 @@ static enum exit_status status(const struct verb *verb, int argc, char **argv)
 	while (next_option(verb, argc, argv) != -1)
 		json = true;
 	for (int i = optind; i < argc; i++)
-		good = gather(all, mapped_name(argv[i])) && good;
+		good = gather_one(all, mapped_name(argv[i])) && good;
 	if (optind == argc)
 		good = mapped_each(TRANSIT_TARGET, gather, all);
 	if (json) {

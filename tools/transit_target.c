@@ -10,19 +10,15 @@
 #include "transit_target.h"
 
 /**
- * transit_read - what a transit cache says
- * @name: of the mapped device
- * @target: filled in
+ * transit_parse - take apart what a transit cache says
+ * @target: @mapped is filled in already, the rest is zero
  *
- * Return: false if there is no such device, or it is something else.
+ * Return: false if it says something else than this command expects.
  */
-bool transit_read(const char *name, struct transit_target *target)
+bool transit_parse(struct transit_target *target)
 {
 	int values = 0, options = 0;
 
-	*target = (struct transit_target){ };
-	if (!mapped_read(name, TRANSIT_TARGET, &target->mapped))
-		return false;
 	if (sscanf(target->mapped.status, "%15s %15s %lu/%lu %*u %n", target->health, target->policy,
 		   &target->slots_used, &target->slots_total, &values) < 4)
 		return false;
@@ -34,7 +30,7 @@ bool transit_read(const char *name, struct transit_target *target)
 }
 
 /**
- * transit_find - the same for one that must be there
+ * transit_find - read a transit cache that must be in use
  * @name: of the mapped device
  * @target: filled in
  *
@@ -42,8 +38,9 @@ bool transit_read(const char *name, struct transit_target *target)
  */
 bool transit_find(const char *name, struct transit_target *target)
 {
-	if (transit_read(name, target))
-		return true;
+	*target = (struct transit_target){ };
+	if (mapped_read(name, TRANSIT_TARGET, &target->mapped))
+		return transit_parse(target) || mapped_strange(name);
 	problem("%s is no device with a transit cache", name);
 	advice("`forebay transit status` lists them.%s", geteuid() ? " It needs root." : "");
 	return false;

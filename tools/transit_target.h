@@ -22,7 +22,7 @@ struct transit_target {
 	const char *options;		/* likewise, in mapped.table */
 };
 
-bool transit_read(const char *name, struct transit_target *target);
+bool transit_parse(struct transit_target *target);
 bool transit_find(const char *name, struct transit_target *target);
 
 #endif

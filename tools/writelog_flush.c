@@ -37,8 +37,8 @@ static const struct option options[] = {
  */
 bool find_target(const char *name, struct writelog_target *target)
 {
-	if (target_read(name, target))
-		return true;
+	if (mapped_read(name, WRITELOG_TARGET, &target->mapped))
+		return target_parse(target) || mapped_strange(name);
 	problem("%s is no device with a write log", name);
 	advice("`forebay writelog status` lists them.%s", geteuid() ? " It needs root." : "");
 	return false;

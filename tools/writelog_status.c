@@ -22,13 +22,13 @@ static const struct option options[] = {
 	{ }
 };
 
-static bool gather_target(void *arg, const char *name)
+static bool gather_target(void *arg, const char *name, const struct mapped *mapped)
 {
-	struct writelog_target target;
+	struct writelog_target target = { .mapped = *mapped };
 	json_object *json;
 
-	if (!target_read(name, &target))
-		return false;
+	if (!target_parse(&target))
+		return mapped_strange(name);
 	json = json_object_new_object();
 	json_add_text(json, "name", name);
 	json_object_object_add(json, "in_use", json_object_new_boolean(true));
@@ -73,11 +73,11 @@ static bool gather_log(json_object *all, const char *path)
 static bool gather_one(json_object *all, const char *argument)
 {
 	const char *name = mapped_name(argument);
-	struct writelog_target target;
+	struct mapped mapped;
 	struct stat st;
 
-	if (!strchr(name, '/') && target_read(name, &target))
-		return gather_target(all, name);
+	if (!strchr(name, '/') && mapped_read(name, WRITELOG_TARGET, &mapped))
+		return gather_target(all, name, &mapped);
 	if (!stat(argument, &st))
 		return gather_log(all, argument);
 	problem("%s is neither a device with a write log nor a file", argument);

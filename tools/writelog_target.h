@@ -23,6 +23,7 @@ struct writelog_target {
 	char origin[64], log[64];	/* as in the table: major:minor */
 };
 
+bool target_parse(struct writelog_target *target);
 bool target_read(const char *name, struct writelog_target *target);
 
 #endif

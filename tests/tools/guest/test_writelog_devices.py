@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import BUILD, DONE, FAILED, LEFT, MIB
+from conftest import BUILD, CHECKOUT, DONE, FAILED, LEFT, MIB
 
 PMEM, NVME = Path("/dev/pmem0"), Path("/dev/nvme0n1")
 FAST = Path("/dev/mapper/fast")
@@ -46,7 +46,15 @@ def origins():
 @pytest.fixture
 def forebay_log(forebay):
     """The writelog verbs alone."""
-    return lambda *arguments: forebay("writelog", *arguments)
+    return lambda *arguments, **environment: forebay("writelog", *arguments, **environment)
+
+
+@pytest.fixture(scope="session")
+def vanish(tmp_path_factory):
+    """vanish(n): an environment in which the mapped device is gone when its target is asked for the nth time."""
+    library = tmp_path_factory.mktemp("vanish") / "vanish.so"
+    sh("gcc", "-shared", "-fPIC", "-Wall", "-Werror", "-o", library, CHECKOUT / "tests/tools/vanish.c")
+    return lambda look: {"LD_PRELOAD": library, "VANISH_AT": str(look)}
 
 
 @pytest.fixture
@@ -101,6 +109,15 @@ def test_a_life(forebay_log, fast):
     assert not FAST.exists() and read("/dev/mapper/one") == data
     assert forebay_log("status").out == "No write log is in use.\n"
     assert "0 writes" in forebay_log("check", PMEM).out
+
+
+@pytest.mark.parametrize("look", [1, 2, 3])
+def test_status_of_a_log_that_goes_meanwhile(forebay_log, fast, vanish, look):
+    """It is left out of the list, wherever in reading it that happens. Who asks for it by name is told."""
+    result = forebay_log("status", "--json", **vanish(look))
+    assert (result.status, result.err) == (DONE, "") and (result.json == [] or look > 2)
+    result = forebay_log("status", "fast", **vanish(look))
+    assert result.status == DONE and look > 2 or "fast is neither a device with a write log nor" in result.err
 
 
 def test_what_stays_in_the_log_is_found_again(forebay_log, fast):

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A library to preload: from the VANISH_ATth time on that device-mapper is asked for the status or the
+ * table of a device, the device is gone.
+ */
+#include <errno.h>
+#include <linux/dm-ioctl.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+int ioctl(int fd, unsigned long request, ...)
+{
+	static int asked;
+	__builtin_va_list args;
+	void *arg;
+
+	__builtin_va_start(args, request);
+	arg = __builtin_va_arg(args, void *);
+	__builtin_va_end(args);
+	if (request == DM_TABLE_STATUS && ++asked >= atoi(getenv("VANISH_AT"))) {
+		errno = ENXIO;
+		return -1;
+	}
+	return syscall(SYS_ioctl, fd, request, arg);
+}
