@@ -12,12 +12,17 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "mapped.h"
 #include "message.h"
 
 #define FIRST_ERROR	200
+
+/* How long udev may look at a device, and between two looks whether it does. */
+#define VISIT_MS	1500
+#define VISIT_STEP_MS	50
 
 /* What the library would print: kept, for it may be no problem. */
 static char first_error[FIRST_ERROR];
@@ -216,20 +221,52 @@ int mapped_message(const char *name, const char *message)
 	return err;
 }
 
-/**
- * mapped_busy - say that a mapped device cannot go, since somebody has it open
- * @name: of the device
- */
-enum exit_status mapped_busy(const char *name)
+static void say_busy(const char *name)
 {
 	problem("%s is in use", name);
 	advice("`lsblk /dev/mapper/%s` may show by what. Unmount it first.", name);
-	return FAILED;
+}
+
+static bool is_open(const char *name)
+{
+	struct dm_task *task = task_new(DM_DEVICE_INFO, name);
+	struct dm_info info;
+	bool open;
+
+	open = task && dm_task_run(task) && dm_task_get_info(task, &info) && info.exists && info.open_count;
+	if (task)
+		dm_task_destroy(task);
+	return open;
+}
+
+/**
+ * mapped_idle - does nobody have a mapped device open?
+ * @name: of the device
+ *
+ * When somebody who could write to it has closed it, udev opens it for some
+ * milliseconds to see what is there now: such a visitor is waited for.
+ *
+ * Return: false, after a message, if it is in use.
+ */
+bool mapped_idle(const char *name)
+{
+	const struct timespec step = { .tv_nsec = VISIT_STEP_MS * 1000000L };
+
+	for (int waited = 0; is_open(name); waited += VISIT_STEP_MS) {
+		if (waited >= VISIT_MS) {
+			say_busy(name);
+			return false;
+		}
+		nanosleep(&step, NULL);
+	}
+	return true;
 }
 
 /**
  * mapped_remove - remove a mapped device
  * @name: of the device
+ *
+ * If it is in use that is tried again, as the library does it: for 5 seconds.
  *
  * Return: DONE, or FAILED after a message.
  */
@@ -238,13 +275,13 @@ enum exit_status mapped_remove(const char *name)
 	struct dm_task *task = task_new(DM_DEVICE_REMOVE, name);
 	int err = ENOMEM;
 
-	if (task)
+	if (task && dm_task_retry_remove(task))
 		err = run_with_udev(task) ? 0 : dm_task_get_errno(task) ?: EIO;
 	if (task)
 		dm_task_destroy(task);
 	if (err == EBUSY)
-		return mapped_busy(name);
-	if (err)
+		say_busy(name);
+	else if (err)
 		problem("cannot remove %s: %s", name, strerror(err));
 	return err ? FAILED : DONE;
 }

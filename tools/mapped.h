@@ -36,9 +36,9 @@ bool mapped_read(const char *name, const char *kind, struct mapped *mapped);
 bool mapped_each(const char *kind, mapped_each_fn each, void *arg);
 bool mapped_strange(const char *name);
 int mapped_message(const char *name, const char *message);
+bool mapped_idle(const char *name);
 enum exit_status mapped_remove(const char *name);
 bool mapped_below(const char *path, const char *what, uint64_t *sectors, dev_t *rdev);
-enum exit_status mapped_busy(const char *name);
 bool pairs_add(struct pairs *pairs, const char *key, int key_len, const char *value);
 bool pairs_take(const struct verb *verb, struct pairs *pairs, const char *pair);
 

@@ -25,8 +25,8 @@ static enum exit_status remove_target(const char *name, bool flush)
 
 	if (!transit_find(name, &target))
 		return FAILED;
-	if (target.mapped.open_count)
-		return mapped_busy(name);
+	if (!mapped_idle(name))
+		return FAILED;
 	err = flush ? mapped_message(name, "flush") : 0;
 	if (err) {
 		problem("%s: cannot write everything down: %s", name, strerror(err));

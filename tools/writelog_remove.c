@@ -23,8 +23,8 @@ static enum exit_status remove_target(const char *name, bool flush, bool quiet)
 
 	if (!find_target(name, &target))
 		return FAILED;
-	if (target.mapped.open_count)
-		return mapped_busy(name);
+	if (!mapped_idle(name))
+		return FAILED;
 	/* Not "flush": what somebody writes after that would be in the log. */
 	if (flush)
 		status = write_all_back(name, "cleaner", quiet);

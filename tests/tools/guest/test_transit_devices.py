@@ -64,6 +64,9 @@ def test_what_is_refused(transit):
     with open(QUICK, "rb"):
         result = transit("remove", "quick")
         assert result.status == FAILED and "quick is in use" in result.err
+    with subprocess.Popen(["sh", "-c", f"exec <{QUICK}; echo; sleep 1"], stdout=subprocess.PIPE) as visitor:
+        visitor.stdout.readline()
+        assert transit("remove", "quick").status == DONE
     result = transit("remove", "nothing")
     assert result.status == FAILED and "no device with a transit cache" in result.err
     assert transit("status", "nothing").status == FAILED
