@@ -7,6 +7,7 @@
  * while this one reads the status: libdevmapper is not made for threads.
  */
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -60,32 +61,74 @@ static bool ended_within(pid_t child, int milliseconds, int *status)
 	const struct timespec step = { .tv_nsec = 10 * 1000000L };
 
 	for (int waited = 0; waited < milliseconds; waited += 10) {
-		if (waitpid(child, status, WNOHANG) == child)
+		pid_t ended = waitpid(child, status, WNOHANG);
+
+		if (ended < 0)
+			*status = W_EXITCODE(errno, 0);
+		if (ended)
 			return true;
 		nanosleep(&step, NULL);
 	}
 	return false;
 }
 
+static pid_t sender;
+
+static void stop_sender(int number)
+{
+	kill(sender, number);
+}
+
+/* Who interrupts this process means the other one; this one tells what has become of the log. */
+static void pass_on(int number, struct sigaction *before)
+{
+	const struct sigaction passing = { .sa_handler = stop_sender };
+
+	sigaction(number, NULL, before);
+	if (before->sa_handler != SIG_IGN)
+		sigaction(number, &passing, NULL);
+}
+
 /* Returns 0 or an errno of the kernel's. */
 static int send(const char *name, const char *message, bool quiet)
 {
 	bool terminal = isatty(STDERR_FILENO);
+	struct sigaction interrupt, terminate;
 	int status;
-	pid_t child;
 
 	fflush(NULL);
-	child = fork();
-	if (child < 0)
+	signal(SIGCHLD, SIG_DFL);	/* who started this may ignore it, and then there is nothing to wait for */
+	sender = fork();
+	if (sender < 0)
 		return errno;
-	if (!child)
+	if (!sender)
 		_exit(mapped_message(name, message));
-	while (!ended_within(child, terminal ? TERMINAL_STEP_MS : LOG_STEP_MS, &status))
+	pass_on(SIGINT, &interrupt);
+	pass_on(SIGTERM, &terminate);
+	while (!ended_within(sender, terminal ? TERMINAL_STEP_MS : LOG_STEP_MS, &status))
 		if (!quiet)
 			show_progress(name, terminal);
+	sigaction(SIGINT, &interrupt, NULL);
+	sigaction(SIGTERM, &terminate, NULL);
 	if (terminal && !quiet)
 		fputs("\r\033[K", stderr);
 	return WIFEXITED(status) ? WEXITSTATUS(status) : EINTR;
+}
+
+/**
+ * say_mode - advise people of what becomes of further writes
+ * @name: of the mapped device
+ */
+void say_mode(const char *name)
+{
+	struct writelog_target target;
+
+	if (!target_read(name, &target))
+		return;
+	if (!strcmp(target.mode, "cleaner"))
+		advice("It logs no writes any more, they go to the origin, until its table is loaded again.");
+	else
+		advice("It goes on logging writes.");
 }
 
 /**
@@ -94,21 +137,28 @@ static int send(const char *name, const char *message, bool quiet)
  * @message: "flush" or "cleaner"
  * @quiet: no progress
  *
- * Return: DONE; LEFT, after a message: something stayed in the log.
+ * Return: DONE; LEFT, after a message: something stayed in the log; FAILED, after
+ * a message: it could not be tried.
  */
 enum exit_status write_all_back(const char *name, const char *message, bool quiet)
 {
 	struct writelog_target target;
 	int err = send(name, message, quiet);
+	bool tried = err == EIO || err == EINTR;
 	char size[SIZE_TEXT];
 
 	if (!err)
 		return DONE;
-	problem("%s: not everything could be written back: %s", name, strerror(err));
-	if (target_read(name, &target))
+	problem("%s: %s: %s", name, tried ? "not everything could be written back" :
+		"writing back could not be tried", strerror(err));
+	if (tried && target_read(name, &target))
 		advice("%s left in the log; nothing is lost. dmesg says more.",
 		       size_text(size, target.bytes_used));
-	return err == EINVAL || err == EPERM ? FAILED : LEFT;
+	if (err == EBUSY)
+		advice("Is it suspended? `dmsetup resume %s` ends that.", name);
+	if (!strcmp(message, "cleaner"))
+		say_mode(name);
+	return tried ? LEFT : FAILED;
 }
 
 static enum exit_status flush(const struct verb *verb, int argc, char **argv)

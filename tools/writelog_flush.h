@@ -9,6 +9,7 @@
 #include "writelog_target.h"
 
 bool find_target(const char *name, struct writelog_target *target);
+void say_mode(const char *name);
 enum exit_status write_all_back(const char *name, const char *message, bool quiet);
 
 #endif

@@ -34,7 +34,7 @@ static enum exit_status remove_target(const char *name, bool flush, bool quiet)
 	}
 	status = mapped_remove(name);
 	if (status && flush)
-		advice("It logs no writes any more, until its table is loaded again.");
+		say_mode(name);
 	if (!status && !quiet)
 		printf("%s: removed%s\n", name, flush ? "; everything is on the origin" : "");
 	return status;

@@ -4,8 +4,12 @@
     vm/run --pmem 128M -- /usr/bin/python3 -m pytest -q -p no:cacheprovider tests/tools/guest
 """
 
+import contextlib
 import os
+import signal
 import subprocess
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -183,6 +187,107 @@ def test_what_is_in_use_is_left_alone(forebay, forebay_log, fast):
         sh("umount", "/mnt")
     assert forebay_log("remove", "fast").status == DONE
     sh("fsck.ext4", "-fn", "/dev/mapper/one")
+
+
+@pytest.fixture
+def slow(log, forebay_log):
+    """The first origin, whose writes take so long that there is time for something else, behind the log."""
+    sh("modprobe", "dm-delay")
+    sh("dmsetup", "create", "slow", "--uuid", "TEST-slow", "--table", f"0 {SECTORS} delay /dev/mapper/one 0 0 /dev/mapper/one 0 500")
+    sh("dmsetup", "mknodes")
+    assert forebay_log("create", "fast", "/dev/mapper/slow", log).status == DONE
+    yield FAST
+    if FAST.exists():
+        sh("dmsetup", "remove", "fast")
+    sh("dmsetup", "remove", "slow")
+
+
+def mode():
+    """As in the status line."""
+    return sh("dmsetup", "status", "fast").split()[4]
+
+
+@contextlib.contextmanager
+def visit(begins, ends):
+    """Somebody who has the device open from begins() until a while after ends()."""
+    def look():
+        until(begins)
+        with open(FAST, "rb"):
+            until(ends)
+            time.sleep(0.5)
+    visitor = threading.Thread(target=look)
+    visitor.start()
+    yield
+    visitor.join()
+
+
+def until(true):
+    """Waits for that."""
+    for _ in range(200):
+        if true():
+            return
+        time.sleep(0.05)
+    raise AssertionError("it never came to be")
+
+
+def test_a_visitor_is_waited_for(forebay_log, fast):
+    """udev opens each device that somebody has written to."""
+    with visit(lambda: True, lambda: True):
+        until(lambda: "Open count:        1" in sh("dmsetup", "info", "fast"))
+        result = forebay_log("remove", "fast")
+    assert (result.status, result.err) == (DONE, "")
+
+
+@pytest.mark.parametrize("stays", [False, True])
+def test_a_visitor_while_it_is_written_back(forebay_log, slow, stays):
+    """He came after it was found idle: it is removed when he has gone; if he stays, it is said what the device is now."""
+    write(slow, "for long ")
+    over = threading.Event()
+    with visit(lambda: mode() == "cleaning", over.is_set if stays else lambda: mode() == "cleaner"):
+        result = forebay_log("remove", "fast")
+        over.set()
+    if stays:
+        assert result.status == FAILED and "fast is in use" in result.err
+        assert "It logs no writes any more, they go to the origin, until its table is loaded again." in result.err
+    else:
+        assert result.status == DONE, result.err
+    assert FAST.exists() == stays
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted(command, slow, number):
+    """Who interrupts it is told what the device is then; nothing goes on behind his back."""
+    write(slow, "for long ")
+    with subprocess.Popen([command, "writelog", "remove", "fast"], stderr=subprocess.PIPE, text=True) as removing:
+        until(lambda: mode() == "cleaning")
+        removing.send_signal(number)
+        said = removing.communicate(timeout=20)[1]
+    assert removing.returncode == LEFT
+    assert "not everything could be written back: Interrupted system call" in said and "nothing is lost" in said
+    assert ("It goes on logging writes." in said) == (mode() != "cleaner") and "--no-flush" in said
+    sh("dmsetup", "remove", "fast")
+
+
+def test_whoever_ignores_his_children(command, fast):
+    """A process inherits that; there is no status to wait for then."""
+    data = write(fast, "ignored ")
+    for verb in ("flush", "remove"):
+        done = subprocess.run(["env", "--ignore-signal=CHLD", command, "writelog", verb, "fast"], timeout=20, check=False,
+                              stderr=subprocess.PIPE, text=True)
+        assert (done.returncode, done.stderr) == (DONE, "")
+    assert read("/dev/mapper/one") == data
+
+
+def test_what_cannot_be_tried(forebay_log, fast):
+    """That is not the status of what was tried."""
+    write(fast, "suspended ")
+    sh("dmsetup", "suspend", "fast")
+    for verb in ("flush", "remove"):
+        result = forebay_log(verb, "fast")
+        assert result.status == FAILED
+        assert "writing back could not be tried: Device or resource busy" in result.err and "Is it suspended?" in result.err
+    sh("dmsetup", "resume", "fast")
+    assert forebay_log("remove", "fast").status == DONE
 
 
 def test_caches_and_logs_are_not_mistaken(forebay, forebay_log, log):
