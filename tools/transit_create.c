@@ -4,6 +4,7 @@
  * device.
  */
 #include <stdio.h>
+#include <sys/sysmacros.h>
 
 #include "message.h"
 #include "transit_target.h"
@@ -33,7 +34,9 @@ static enum exit_status create(const struct verb *verb, int argc, char **argv)
 	device = argv[optind + 1];
 	if (!mapped_below(device, "below a cache", &sectors, &rdev))
 		return FAILED;
-	snprintf(parameters, sizeof(parameters), "%s %u%s", device, pairs.words, pairs.text);
+	/* Its number: the device that was looked at, whatever the path has come to mean. */
+	snprintf(parameters, sizeof(parameters), "%u:%u %u%s", major(rdev), minor(rdev), pairs.words,
+		 pairs.text);
 	/* What a table ends on must be a whole block, whatever the block size is. */
 	if (!mapped_create(name, sectors & ~7ULL, TRANSIT_TARGET, parameters))
 		return FAILED;

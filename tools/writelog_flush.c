@@ -97,7 +97,7 @@ static int send(const char *name, const char *message, bool quiet)
 	int status;
 
 	fflush(NULL);
-	signal(SIGCHLD, SIG_DFL);	/* who started this may ignore it, and then there is nothing to wait for */
+	signal(SIGCHLD, SIG_DFL);	/* inherited as ignored, there would be nothing to wait for */
 	sender = fork();
 	if (sender < 0)
 		return errno;

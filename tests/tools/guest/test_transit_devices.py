@@ -31,6 +31,14 @@ def transit(forebay):
         subprocess.run(["dmsetup", "remove", "quick"], check=True)
 
 
+def test_numbers_in_the_table(transit, tmp_path):
+    """So a path may have blanks, and may be another device's by the time the kernel reads the table."""
+    (tmp_path / "a b").symlink_to(DEVICE)
+    result = transit("create", "quick", tmp_path / "a b")
+    assert result.status == DONE, result.err
+    assert transit("status", "--json").json[0]["device"] == str(DEVICE)
+
+
 def test_from_create_to_remove(transit):
     assert "No transit cache is in use." in transit("status").out
     made = transit("create", "--option", "cache_size=1M", "--option", "policy=lru", "quick", DEVICE)
