@@ -3,18 +3,19 @@
  * forebay writelog create: puts a write log in front of an origin, as a mapped
  * device. What was in the log is replayed by the target.
  *
- * Names of disks change between boots, so the log keeps what the disk says of
- * itself (wwid), or the UUID of a mapped device; the target refuses another one.
+ * A log that holds writes is for one origin, which it knows by its name
+ * (writelog_origin.c), or, where there is none, by its size. Another one is refused here,
+ * by name in the target too.
  */
-#include <stdlib.h>
-#include <uuid.h>
+#include <stdio.h>
+#include <sys/sysmacros.h>
 
 #include "../core/host_pm.h"
 #include "fitness.h"
 #include "message.h"
-#include "sysfs.h"
 #include "verb.h"
 #include "writelog_log.h"
+#include "writelog_origin.h"
 #include "writelog_target.h"
 
 enum { OPT_OPTION = 1, OPT_ANY_ORIGIN };
@@ -31,6 +32,14 @@ struct request {
 	bool any_origin;
 	struct pairs pairs;
 };
+
+/* Which origin a log is for. */
+struct binding {
+	uint64_t sectors;
+	u8 id[WL_ORIGIN_ID_SIZE];	/* all zero: it has no name */
+};
+
+#define BINDING_TEXT	(2 * WL_ORIGIN_ID_SIZE + 40)
 
 static bool parse(const struct verb *verb, int argc, char **argv, struct request *req)
 {
@@ -52,45 +61,17 @@ static bool parse(const struct verb *verb, int argc, char **argv, struct request
 	return true;
 }
 
-/* The beginning, for people, and a digest of all: what tells two disks apart may stand anywhere. */
-static void shorten(char *text)
+/* A name of zeros is passed on too: the log shall not go by that of the origin before. */
+static bool add_name(struct pairs *pairs, const u8 *id)
 {
-	size_t kept = WL_ORIGIN_ID_SIZE - UUID_STR_LEN;		/* which counts the terminator: a dash here */
-	uuid_t digest;
+	char hex[2 * WL_ORIGIN_ID_SIZE + 1];
+	size_t len = WL_ORIGIN_ID_SIZE;
 
-	uuid_generate_sha1(digest, (const uuid_t){ }, text, strlen(text));
-	text[kept] = '-';
-	uuid_unparse_lower(digest, text + kept + 1);
-}
-
-/* What stays with the device, as text; of a partition with its number. */
-static void identify(dev_t rdev, char id[WL_ORIGIN_ID_SIZE + 1])
-{
-	char text[256] = "", part[16] = "";
-	size_t len;
-
-	if (!disk_attribute(rdev, "dm/uuid", text, sizeof(text)) || !*text)
-		if (!disk_attribute(rdev, "wwid", text, sizeof(text)))
-			disk_attribute(rdev, "device/wwid", text, sizeof(text));
-	for (char *c = text; *c; c++)
-		if (*c == ' ')
-			*c = '_';
-	disk_attribute(rdev, "partition", part, sizeof(part));
-	len = strlen(text);
-	if (len && *part)
-		len += snprintf(text + len, sizeof(text) - len, "-part%s", part);
-	if (len > WL_ORIGIN_ID_SIZE)
-		shorten(text);
-	snprintf(id, WL_ORIGIN_ID_SIZE + 1, "%.*s", WL_ORIGIN_ID_SIZE, text);
-}
-
-static bool add_identity(struct request *req, const char *id)
-{
-	char hex[2 * WL_ORIGIN_ID_SIZE + 1] = "";
-
-	for (size_t i = 0; id[i]; i++)
-		sprintf(hex + 2 * i, "%02x", (unsigned char)id[i]);
-	return !*hex || pairs_add(&req->pairs, "origin_id", 9, hex);
+	while (len > 1 && !id[len - 1])
+		len--;
+	for (size_t i = 0; i < len; i++)
+		sprintf(hex + 2 * i, "%02x", id[i]);
+	return pairs_add(pairs, "origin_id", 9, hex);
 }
 
 static bool log_is_empty(const struct wl *wl)
@@ -104,77 +85,128 @@ static bool log_is_empty(const struct wl *wl)
 	return true;
 }
 
-/* Said here in more words than the kernel has. */
-static bool fits_together(const struct request *req, const struct wl *wl, const u8 *id)
+static bool has_name(const struct binding *binding)
 {
-	char was[2 * WL_ORIGIN_ID_SIZE + 1], is[2 * WL_ORIGIN_ID_SIZE + 1];
+	return memchr_inv(binding->id, 0, sizeof(binding->id));
+}
 
-	if (log_is_empty(wl) || !wl_is_bound(wl) || wl_bound_to(wl, id) || req->any_origin)
+static const char *describe(const struct binding *binding, char text[BINDING_TEXT])
+{
+	char name[2 * WL_ORIGIN_ID_SIZE + 1] = "a disk without a name";
+
+	if (has_name(binding))
+		log_origin(name, binding->id);
+	snprintf(text, BINDING_TEXT, "%s (%lu sectors)", name, binding->sectors);
+	return text;
+}
+
+/* Said here in more words than the kernel has. Without a name only the size tells. */
+static bool fits_together(const struct request *req, const struct binding *was, const struct binding *is)
+{
+	char was_text[BINDING_TEXT], is_text[BINDING_TEXT];
+
+	if (!was->sectors || req->any_origin)
 		return true;
+	if (has_name(was) && !memcmp(was->id, is->id, sizeof(is->id)))
+		return true;
+	if (!has_name(was) && was->sectors == is->sectors) {
+		problem("%s holds writes to a disk that it has no name of", req->log);
+		advice("%s has the size of that disk, and is taken for it.%s", req->origin,
+		       has_name(is) ? " From now on the log knows its name." : "");
+		return true;
+	}
 	problem("%s holds writes to another origin than %s", req->log, req->origin);
-	advice("It was used with %s; this is %s.", log_origin(was, wl->super.origin_id),
-	       log_origin(is, id));
+	advice("It was used with %s; this is %s.", describe(was, was_text), describe(is, is_text));
 	advice("If that is the same disk under another name: --any-origin");
 	return false;
 }
 
-/* Says in the log which origin it belongs to from now on. */
-static bool rebind(const struct request *req, const struct device *dev, u64 sectors, const u8 *id)
+/* Is there a log that may be used with this origin? Whose writes it holds; of an empty one all zero. */
+static bool look_at_log(const struct request *req, const struct binding *is, struct binding *was, dev_t *rdev)
 {
-	enum wl_error err;
-	struct wl wl;
-
-	pm_host_map(dev->base, dev->size);
-	err = wl_open(&wl, dev->base, dev->size, 0);
-	if (!err)
-		wl_bind(&wl, sectors, id);
-	if (err || pm_host_error())
-		problem("cannot bind %s to %s: %s", req->log, req->origin,
-			err ? wl_strerror(err) : strerror(pm_host_error()));
-	return !err && !pm_host_error();
-}
-
-/* Is there a log that may be used with this origin? Made to be, if asked. */
-static bool prepare_log(const struct request *req, u64 sectors, const char *id)
-{
-	u8 padded[WL_ORIGIN_ID_SIZE] = "";
 	struct device dev;
 	struct wl wl;
 	bool good;
 
-	memcpy(padded, id, strlen(id));
-	if (!device_open(&dev, req->log, req->any_origin ? DEVICE_WRITE : 0))
+	if (!device_open(&dev, req->log, 0))
 		return false;
-	good = usable(&dev) && log_open(&wl, &dev) && fits_together(req, &wl, padded);
+	good = usable(&dev) && log_open(&wl, &dev);
+	if (good && !log_is_empty(&wl)) {
+		was->sectors = le64_to_cpu(wl.super.origin_sectors);
+		memcpy(was->id, wl.super.origin_id, sizeof(was->id));
+	}
+	good = good && fits_together(req, was, is);
 	if (good && !dev.is_disk) {
 		problem("%s is an image; a log in use is a block device", req->log);
 		good = false;
 	}
-	if (good && req->any_origin && !wl_bound_to(&wl, padded))
-		good = rebind(req, &dev, sectors, padded);
+	*rdev = dev.rdev;
 	device_close(&dev);
 	return good;
 }
 
+/* Says in the log which origin it belongs to from now on. */
+static bool bind_log(const char *path, const struct binding *to)
+{
+	enum wl_error err;
+	struct device dev;
+	bool good;
+	struct wl wl;
+
+	if (!device_open(&dev, path, DEVICE_WRITE))
+		return false;
+	pm_host_map(dev.base, dev.size);
+	err = wl_open(&wl, dev.base, dev.size, 0);
+	if (!err)
+		wl_bind(&wl, to->sectors, to->id);
+	good = !err && !pm_host_error();
+	if (!good)
+		problem("cannot say in %s which origin it is for: %s", path,
+			err ? wl_strerror(err) : strerror(pm_host_error()));
+	device_close(&dev);
+	return good;
+}
+
+/*
+ * The kernel refuses a log that is another origin's, so it is bound to this one
+ * before; and to that one again, if the kernel has something else against it.
+ */
+static bool map_any(const struct request *req, const char *parameters, const struct binding *is,
+		    const struct binding *was)
+{
+	if (!bind_log(req->log, is))
+		return false;
+	if (mapped_create(req->name, is->sectors, WRITELOG_TARGET, parameters))
+		return true;
+	bind_log(req->log, was);
+	return false;
+}
+
 static enum exit_status create(const struct verb *verb, int argc, char **argv)
 {
-	char parameters[MAPPED_TEXT], id[WL_ORIGIN_ID_SIZE + 1] = "";
+	struct binding is = { }, was = { };
+	char parameters[MAPPED_TEXT];
 	struct request req = { };
-	uint64_t sectors;
-	dev_t rdev;
+	dev_t origin, log;
+	bool good;
 
 	if (!parse(verb, argc, argv, &req))
 		return USAGE;
-	if (!mapped_below(req.origin, "an origin", &sectors, &rdev))
+	if (!mapped_below(req.origin, "an origin", &is.sectors, &origin))
 		return FAILED;
-	identify(rdev, id);
-	if (!prepare_log(&req, sectors, id))
+	origin_name(req.origin, origin, is.id);
+	if (!look_at_log(&req, &is, &was, &log))
 		return FAILED;
-	if (!add_identity(&req, id))
+	if (!add_name(&req.pairs, is.id))
 		return usage_problem(verb, "too many options");
-	snprintf(parameters, sizeof(parameters), "%s %s %u%s", req.origin, req.log, req.pairs.words,
-		 req.pairs.text);
-	if (!mapped_create(req.name, sectors, WRITELOG_TARGET, parameters))
+	/* Numbers: the devices that were looked at, whatever the paths have come to mean. */
+	snprintf(parameters, sizeof(parameters), "%u:%u %u:%u %u%s", major(origin), minor(origin), major(log),
+		 minor(log), req.pairs.words, req.pairs.text);
+	if (req.any_origin && was.sectors)
+		good = map_any(&req, parameters, &is, &was);
+	else
+		good = mapped_create(req.name, is.sectors, WRITELOG_TARGET, parameters);
+	if (!good)
 		return FAILED;
 	printf("/dev/mapper/%s: %s behind the write log on %s\n", req.name, req.origin, req.log);
 	return DONE;

@@ -3,7 +3,7 @@
  * Makes a write log hold what a crash might have left there, with core's own code:
  *
  *	make_log PATH COMMAND...
- *	  bind SECTORS NAME       bind the log to an origin
+ *	  bind SECTORS NAME       bind the log to an origin; -: without a name
  *	  open N                  open generation N under the next identifier
  *	  write SECTOR NR         log a write, in chunk 0 of the generation opened last
  *	  discard SECTOR NR       the same for a discard
@@ -41,7 +41,8 @@ static void bind_log(char **argv)
 {
 	u8 id[WL_ORIGIN_ID_SIZE] = "";
 
-	memcpy(id, argv[1], strlen(argv[1]));
+	if (strcmp(argv[1], "-"))
+		memcpy(id, argv[1], strlen(argv[1]));
 	wl_bind(&wl, strtoull(argv[0], NULL, 0), id);
 }
 

@@ -135,11 +135,46 @@ def test_what_stays_in_the_log_is_found_again(forebay_log, fast):
     result = forebay_log("create", "fast", "/dev/mapper/two", PMEM)
     assert result.status == FAILED
     assert "holds writes to another origin than /dev/mapper/two" in result.err
-    assert "It was used with TEST-one; this is TEST-two." in result.err
+    assert f"It was used with TEST-one ({SECTORS} sectors); this is TEST-two ({SECTORS} sectors)." in result.err
     assert forebay_log("create", "fast", "/dev/mapper/one", PMEM).status == DONE
     assert read(FAST) == data
     assert forebay_log("remove", "fast").status == DONE
     assert read("/dev/mapper/one") == data
+
+
+def test_an_origin_without_a_name(forebay_log, log):
+    """The kernel goes by that too: the log doesn't keep the name of the one before, and learns the origin's when it gets one."""
+    def origin(*uuid):
+        sh("dmsetup", "create", "plain", *uuid, "--table", f"0 {SECTORS // 2} linear {NVME} {AT + 2 * SECTORS}")
+        sh("dmsetup", "mknodes")
+
+    def bound():
+        shown, = forebay_log("status", "--json", log).json
+        return shown["origin_id"]
+
+    def use(*text):
+        result = forebay_log("create", "fast", "/dev/mapper/plain", log)
+        assert result.status == DONE, result.err
+        assert ("has the size of that disk, and is taken for it" in result.err) == (not text)
+        for word in text:
+            write(FAST, word)
+        kept = read(FAST)
+        assert forebay_log("remove", "--no-flush", "fast").status == DONE
+        return kept
+
+    assert forebay_log("create", "fast", "/dev/mapper/one", log).status == DONE
+    assert forebay_log("remove", "fast").status == DONE and bound() == "TEST-one"
+    origin()
+    try:
+        kept = use("whose is it? ")
+        assert bound() == "" and use() == kept
+        result = forebay_log("create", "fast", "/dev/mapper/one", log)
+        assert result.status == FAILED and "a disk without a name" in result.err
+        sh("dmsetup", "remove", "plain")
+        origin("--uuid", "TEST-plain")
+        assert use() == kept and bound() == "TEST-plain"
+    finally:
+        sh("dmsetup", "remove", "plain")
 
 
 def test_another_origin_on_purpose(forebay_log, fast):
@@ -149,6 +184,35 @@ def test_another_origin_on_purpose(forebay_log, fast):
     assert forebay_log("remove", "fast").status == DONE
     assert read("/dev/mapper/two") == data
     assert forebay_log("create", "fast", "/dev/mapper/one", PMEM).status == DONE, "an empty log is anybody's"
+
+
+def test_another_origin_on_purpose_that_cannot_be(forebay_log, fast):
+    """Refused by the kernel, at once or when it finds writes beyond the end: the log stays the first origin's."""
+    data = write(fast, "at the end ", 60 * MIB)
+    assert forebay_log("remove", "--no-flush", "fast").status == DONE
+    sh("dmsetup", "create", "small", "--uuid", "TEST-small", "--table", f"0 {MIB // 512} linear {NVME} {AT + 2 * SECTORS}")
+    sh("dmsetup", "mknodes")
+    try:
+        for arguments in (["--option", "nonsense=3", "fast", "/dev/mapper/two"], ["fast", "/dev/mapper/small"]):
+            result = forebay_log("create", "--any-origin", *arguments, PMEM)
+            assert result.status == FAILED and "fast: cannot create it" in result.err
+            shown, = forebay_log("status", "--json", PMEM).json
+            assert (shown["origin_id"], shown["origin_sectors"]) == ("TEST-one", SECTORS)
+    finally:
+        sh("dmsetup", "remove", "small")
+    assert forebay_log("create", "fast", "/dev/mapper/one", PMEM).status == DONE
+    assert forebay_log("remove", "fast").status == DONE
+    assert read("/dev/mapper/one", 60 * MIB) == data
+
+
+def test_numbers_in_the_table(forebay_log, log, tmp_path):
+    """So a path may have blanks, and may be another device's by the time the kernel reads the table."""
+    (tmp_path / "a b").symlink_to("/dev/mapper/one")
+    (tmp_path / "the log").symlink_to(PMEM)
+    result = forebay_log("create", "fast", tmp_path / "a b", tmp_path / "the log")
+    assert result.status == DONE, result.err
+    numbers = [f"{os.major(device)}:{os.minor(device)}" for device in (os.stat(path).st_rdev for path in ("/dev/mapper/one", PMEM))]
+    assert sh("dmsetup", "table", "fast").split()[3:5] == numbers
 
 
 def test_options_of_the_target(forebay_log, log):
