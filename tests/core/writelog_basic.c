@@ -245,7 +245,7 @@ static void entries_of_every_size(u32 align)
 	free(base);
 }
 
-/* Entries without data until the chunk is full: its headers end where it begins, or its word can count no more. */
+/* Entries without data until it is full: its headers end where it begins, or its word can count no more. */
 static void a_chunk_full_of_headers(u32 chunk_size, u32 entries)
 {
 	const u64 size = 24 << 20;
