@@ -19,10 +19,10 @@ CHUNK = 4 << 20
 class Devices:
     """A folder for vm's --keep. One process at a time may use it."""
 
-    def __init__(self, folder: Path, pmem: int, nvme: int, smp: int | None = None):
-        """Sizes in bytes; the guest's processors."""
+    def __init__(self, folder: Path, pmem: int, nvme: int, **machine):
+        """Sizes in bytes; other settings of the guest."""
         self.folder, self._pmem, self._nvme = folder, pmem, nvme
-        self._smp = {"smp": smp} if smp else {}
+        self._machine = machine
         folder.mkdir(parents=True, exist_ok=True)
         self._take()
         _write_all_over(folder / "nvme.img", nvme)
@@ -33,7 +33,7 @@ class Devices:
         pmem.symlink_to(f"/proc/{os.getpid()}/fd/{self._memory}")
 
     def settings(self, **others) -> Settings:
-        return Settings(pmem=self._pmem, nvme=self._nvme, keep=self.folder, **self._smp, **others)
+        return Settings(pmem=self._pmem, nvme=self._nvme, keep=self.folder, **self._machine, **others)
 
     def close(self) -> None:
         (self.folder / "pmem.img").unlink(missing_ok=True)

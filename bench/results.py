@@ -17,8 +17,8 @@ from .versions import host, versions
 BUILD = CHECKOUT / "build" / "bench"
 
 
-def devices(experiment: Experiment, smp: int | None = None) -> Devices:
-    return Devices(BUILD / f"images-{experiment.nvme_mib}", experiment.pmem_mib << 20, experiment.nvme_mib << 20, smp)
+def devices(experiment: Experiment, **machine) -> Devices:
+    return Devices(BUILD / f"images-{experiment.nvme_mib}", experiment.pmem_mib << 20, experiment.nvme_mib << 20, **machine)
 
 
 def measure(name: str, experiment: Experiment, plan: dict, on: Devices) -> dict:
@@ -35,7 +35,7 @@ def measure(name: str, experiment: Experiment, plan: dict, on: Devices) -> dict:
         "experiment": name, "began": began, "seconds": round(seconds(), 1),
         "rows": found, "ratios": stats.ratios(found), "targets": stats.verdicts(found, experiment.targets),
         "versions": versions() | {"kernel": guest["kernel"]},
-        "settings": plan | {key: settings[key] for key in ("pmem", "nvme", "mem", "smp", "persistence")}
+        "settings": plan | {key: settings[key] for key in ("pmem", "nvme", "mem", "smp", "qemu", "persistence")}
         | {"rounds": guest["rounds"], "host": before},
     }
 
