@@ -27,10 +27,10 @@ static u32 dtc_missing(struct dtc *t, struct dtc_set *set, struct bio *bio)
 	return n;
 }
 
-/* Can it be read now? */
+/* May one more read it now? */
 static bool dtc_readable(const struct dtc_slot *slot)
 {
-	return slot->state != DTC_PENDING;
+	return slot->state == DTC_EVICTING || (slot->state == DTC_VALID && !slot->awaited);
 }
 
 /*
