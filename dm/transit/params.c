@@ -73,8 +73,8 @@ static int dtc_set_eager_eviction(struct dtc *t, const char *value, bool later)
 {
 	int err = dtc_set_flag(&t->params.eager_eviction, value);
 
-	/* What is in the cache was not wanted so far. Suspended, it has only what the device refuses. */
-	if (!err && later && t->params.eager_eviction && !READ_ONCE(t->quiet))
+	/* What is in the cache was not wanted so far. */
+	if (!err && later && t->params.eager_eviction)
 		dtc_want_all(t);
 	return err;
 }
