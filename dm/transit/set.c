@@ -7,6 +7,7 @@
  * again at every change there.
  */
 #include <linux/log2.h>
+#include <linux/random.h>
 #include <linux/vmalloc.h>
 
 #include "policy.h"
@@ -140,6 +141,7 @@ int dtc_sets_init(struct dtc *t)
 	u32 i;
 
 	t->set_bits = max(1, ilog2(max(t->nr_slots / DTC_SET_SLOTS, 1u)));
+	t->seed = get_random_u64();
 	t->sets = vcalloc(dtc_nr_sets(t), sizeof(*t->sets));
 	t->occupied = vzalloc(BITS_TO_LONGS(dtc_nr_sets(t)) * sizeof(long));
 	if (!t->sets || !t->occupied)

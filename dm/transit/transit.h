@@ -168,6 +168,7 @@ struct dtc {
 	u32 nr_slots;			/* 0: everything goes past the cache */
 	struct dtc_set *sets;
 	u32 set_bits;
+	u64 seed;			/* so that nobody can choose blocks that are all in one set */
 	unsigned long *occupied;	/* sets with slots that are not clean */
 	u32 hand;			/* the set that dtc_want_some() had last */
 	atomic_t stamp;			/* flushes so far */
@@ -215,7 +216,7 @@ static inline u32 dtc_nr_sets(const struct dtc *t)
 
 static inline struct dtc_set *dtc_set_of(const struct dtc *t, u64 block)
 {
-	return &t->sets[hash_64(block >> DTC_CHUNK_SHIFT, t->set_bits)];
+	return &t->sets[hash_64((block >> DTC_CHUNK_SHIFT) ^ t->seed, t->set_bits)];
 }
 
 static inline void *dtc_slot_data(const struct dtc *t, const struct dtc_slot *slot)
