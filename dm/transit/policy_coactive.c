@@ -11,6 +11,7 @@
  */
 #include <linux/bitmap.h>
 #include <linux/slab.h>
+#include <linux/vmalloc.h>
 
 #include "policy.h"
 
@@ -143,7 +144,7 @@ static void coa_destroy(struct dtc *t)
 {
 	struct coactive *coa = t->policy_data;
 
-	bitmap_free(coa->filter);
+	vfree(coa->filter);
 	kfree(coa);
 }
 
@@ -160,7 +161,7 @@ static int coa_init(struct dtc *t)
 	coa->t = t;
 	coa->most = t->nr_slots;
 	coa->filter_bits = clamp(order_base_2((u64)t->nr_slots * COA_BITS_PER_SLOT), 6, 31);
-	coa->filter = bitmap_zalloc(1u << coa->filter_bits, GFP_KERNEL);
+	coa->filter = vzalloc(BITS_TO_LONGS(1ul << coa->filter_bits) * sizeof(long));
 	INIT_DELAYED_WORK(&coa->work, coa_idle);
 	t->policy_data = coa;
 	return coa->filter ? 0 : -ENOMEM;
