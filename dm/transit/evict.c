@@ -144,13 +144,19 @@ static void dtc_bio_done(struct bio *bio)
 	spin_unlock_irqrestore(&set->lock, flags);
 }
 
+/* A slot that is older than the last flush is what a flush waits for. */
+static blk_opf_t dtc_urgency(const struct dtc *t, const struct dtc_slot *slot)
+{
+	return slot->stamp == atomic_read(&t->stamp) ? 0 : REQ_SYNC | REQ_IDLE;
+}
+
 static void dtc_write_back(struct dtc *t, struct dtc_slot *slot)
 {
 	void *data = dtc_slot_data(t, slot);
 	struct dtc_wb *wb;
 	struct bio *bio;
 
-	bio = bio_alloc_bioset(t->below->bdev, 1, REQ_OP_WRITE, GFP_NOIO, &t->bios);
+	bio = bio_alloc_bioset(t->below->bdev, 1, REQ_OP_WRITE | dtc_urgency(t, slot), GFP_NOIO, &t->bios);
 	wb = container_of(bio, struct dtc_wb, bio);
 	wb->t = t;
 	wb->slot = slot;
