@@ -66,6 +66,9 @@ static void coa_stored(struct dtc *t, struct dtc_slot *slot)
 	list = coa_written_before(coa, slot->block) ? COA_HOT : COA_COLD;
 	list_move_tail(&slot->policy, &coa->lists[list]);
 	spin_unlock_irqrestore(&coa->lock, flags);
+	/* Not for what the device has refused: that has its own tries, also after coa_suspend(). */
+	if (list == COA_COLD && !slot->tries)
+		queue_delayed_work(t->events, &coa->work, COA_TICK);
 }
 
 static void coa_cleaned(struct dtc *t, struct dtc_slot *slot)
@@ -121,6 +124,7 @@ static void coa_make_room(struct dtc *t)
 	} while (block != DTC_NO_BLOCK && list == COA_CLEAN && !dtc_drop_clean(t, block));
 }
 
+/* Goes on as long as there are cold blocks; coa_stored() begins it again. */
 static void coa_idle(struct work_struct *work)
 {
 	struct coactive *coa = container_of(to_delayed_work(work), struct coactive, work);
@@ -137,7 +141,8 @@ static void coa_idle(struct work_struct *work)
 			dtc_want_block(t, block);
 		}
 	}
-	queue_delayed_work(t->events, &coa->work, COA_TICK);
+	if (!list_empty_careful(&coa->lists[COA_COLD]))
+		queue_delayed_work(t->events, &coa->work, COA_TICK);
 }
 
 static void coa_destroy(struct dtc *t)
