@@ -94,9 +94,11 @@ static void dtc_refused(struct dtc *t, struct dtc_slot *slot, blk_status_t statu
 		t->policy->stored(t, slot);
 	if (slot->tries == DTC_TRIES)
 		delay = READ_ONCE(t->failing) ? DTC_RETRY_LATER : 0;
+	if (READ_ONCE(t->quiet))
+		return;
 	/* A try that is due for others may be later than that. */
-	if (!READ_ONCE(t->quiet) &&
-	    (!delayed_work_pending(&t->retry) || time_after(READ_ONCE(t->retry.timer.expires), jiffies + delay)))
+	if (!delayed_work_pending(&t->retry) ||
+	    time_after(READ_ONCE(t->retry.timer.expires), jiffies + delay))
 		mod_delayed_work(t->events, &t->retry, delay);
 }
 

@@ -59,7 +59,8 @@ static u32 dtc_pin(struct dtc *t, struct dtc_set *set, struct bio *bio, struct d
 	return n;
 }
 
-static void dtc_read_slots(struct dtc *t, struct dtc_set *set, struct bio *bio, struct dtc_slot **slots, u32 nr)
+static void dtc_read_slots(struct dtc *t, struct dtc_set *set, struct bio *bio, struct dtc_slot **slots,
+			   u32 nr)
 {
 	u32 i;
 

@@ -30,7 +30,7 @@ void dtc_set_wake(struct dtc_set *set)
 		wake_up_all(&set->wait);
 }
 
-/* Is one of these blocks being read from a slot, or written anywhere? If read, new readers wait from now on. */
+/* Is one of these blocks being read from a slot (then new readers wait from now on), or written anywhere? */
 static bool dtc_set_busy(struct dtc_set *set, u64 first, u64 last)
 {
 	struct dtc_range *range;

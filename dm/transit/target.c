@@ -144,9 +144,9 @@ static void dtc_io_hints(struct dm_target *ti, struct queue_limits *limits)
 	limits->physical_block_size = max(limits->physical_block_size, size);
 	limits->io_min = max(limits->io_min, size);
 	limits->discard_granularity = max(limits->discard_granularity, size);
-	/* A polled bio is done when its owner looks: past the cache, all who want its blocks would wait for that. */
+	/* A polled bio is done when its owner looks: past the cache, others would wait for that. */
 	limits->features &= ~BLK_FEAT_POLL;
-	/* A BTT fails segments that are no whole blocks: better EINVAL for all than EIO for what goes past the cache. */
+	/* A BTT fails segments that are no whole blocks: better EINVAL than EIO, and only past the cache. */
 	if (!queue_is_mq(bdev_get_queue(t->below->bdev)))
 		limits->dma_alignment = max(limits->dma_alignment, size - 1);
 	limits->max_write_zeroes_sectors = round_down(limits->max_write_zeroes_sectors, size >> SECTOR_SHIFT);
