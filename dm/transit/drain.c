@@ -77,17 +77,7 @@ int dtc_drain(struct dtc *t)
 	return err;
 }
 
-/* All that is not clean, without waiting for it. */
-void dtc_want_all(struct dtc *t)
-{
-	u32 stamp = atomic_read(&t->stamp), nr;
-
-	for_each_set_bit(nr, t->occupied, dtc_nr_sets(t)) {
-		dtc_want_old(t, &t->sets[nr], stamp);
-		cond_resched();
-	}
-}
-
+/* Not what the device has refused: that has its own tries, and a suspended target must leave it alone. */
 static bool dtc_want_set(struct dtc *t, struct dtc_set *set)
 {
 	struct dtc_slot *slot;
@@ -95,7 +85,7 @@ static bool dtc_want_set(struct dtc *t, struct dtc_set *set)
 
 	spin_lock_irq(&set->lock);
 	list_for_each_entry(slot, &set->queue, queue) {
-		if (slot->clean || slot->wanted)
+		if (slot->clean || slot->wanted || slot->tries)
 			continue;
 		more = true;
 		dtc_want(t, set, slot);
@@ -114,5 +104,16 @@ void dtc_want_some(struct dtc *t)
 			WRITE_ONCE(t->hand, (nr + 1) & (sets - 1));
 			return;
 		}
+	}
+}
+
+/* All that is not wanted yet, without waiting for it. */
+void dtc_want_all(struct dtc *t)
+{
+	u32 nr;
+
+	for_each_set_bit(nr, t->occupied, dtc_nr_sets(t)) {
+		dtc_want_set(t, &t->sets[nr]);
+		cond_resched();
 	}
 }

@@ -94,8 +94,12 @@ static void dtc_refused(struct dtc *t, struct dtc_slot *slot, blk_status_t statu
 		t->policy->stored(t, slot);
 	if (slot->tries == DTC_TRIES)
 		delay = READ_ONCE(t->failing) ? DTC_RETRY_LATER : 0;
-	if (!READ_ONCE(t->quiet))
-		queue_delayed_work(t->events, &t->retry, delay);
+	if (READ_ONCE(t->quiet))
+		return;
+	/* A try that is due for others may be later than that. */
+	if (!delayed_work_pending(&t->retry) ||
+	    time_after(READ_ONCE(t->retry.timer.expires), jiffies + delay))
+		mod_delayed_work(t->events, &t->retry, delay);
 }
 
 /* The device has it; the slot goes, unless it stays as a copy. */
@@ -142,13 +146,19 @@ static void dtc_bio_done(struct bio *bio)
 	spin_unlock_irqrestore(&set->lock, flags);
 }
 
+/* A slot that is older than the last flush is what a flush waits for. */
+static blk_opf_t dtc_urgency(const struct dtc *t, const struct dtc_slot *slot)
+{
+	return slot->stamp == atomic_read(&t->stamp) ? 0 : REQ_SYNC | REQ_IDLE;
+}
+
 static void dtc_write_back(struct dtc *t, struct dtc_slot *slot)
 {
 	void *data = dtc_slot_data(t, slot);
 	struct dtc_wb *wb;
 	struct bio *bio;
 
-	bio = bio_alloc_bioset(t->below->bdev, 1, REQ_OP_WRITE, GFP_NOIO, &t->bios);
+	bio = bio_alloc_bioset(t->below->bdev, 1, REQ_OP_WRITE | dtc_urgency(t, slot), GFP_NOIO, &t->bios);
 	wb = container_of(bio, struct dtc_wb, bio);
 	wb->t = t;
 	wb->slot = slot;

@@ -39,10 +39,8 @@ static int dtc_map_flush(struct dtc *t, struct bio *bio)
 	db->kind = DTC_BIO_FLUSH;
 	db->began = dtc_now(t);
 	dtc_count(t, DTC_FLUSHES, 1);
-	if (dtc_drain(t)) {
-		dtc_count(t, DTC_FAILED_FLUSHES, 1);
+	if (dtc_drain(t))
 		return dtc_ended(bio, BLK_STS_IOERR);
-	}
 	return dtc_below(t, bio);
 }
 
@@ -95,6 +93,8 @@ int dtc_end_io(struct dm_target *ti, struct bio *bio, blk_status_t *status)
 		break;
 	case DTC_BIO_FLUSH:
 		dtc_lap(t, DTC_PHASE_FLUSH, db->began);
+		if (*status)
+			dtc_count(t, DTC_FAILED_FLUSHES, 1);
 		break;
 	}
 	return DM_ENDIO_DONE;

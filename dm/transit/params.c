@@ -73,8 +73,8 @@ static int dtc_set_eager_eviction(struct dtc *t, const char *value, bool later)
 {
 	int err = dtc_set_flag(&t->params.eager_eviction, value);
 
-	/* What is in the cache was not wanted so far. Suspended, it has only what the device refuses. */
-	if (!err && later && t->params.eager_eviction && !READ_ONCE(t->quiet))
+	/* What is in the cache was not wanted so far. */
+	if (!err && later && t->params.eager_eviction)
 		dtc_want_all(t);
 	return err;
 }
@@ -127,7 +127,8 @@ static void dtc_defaults(struct dtc *t)
 	struct dtc_params *p = &t->params;
 
 	p->cache_size = min(DTC_CACHE_DEFAULT, (u64)totalram_pages() << PAGE_SHIFT >> 4);
-	p->block_size = clamp(bdev_physical_block_size(t->below->bdev), 512, PAGE_SIZE);
+	/* An NVMe device may name any multiple of its logical block size. */
+	p->block_size = rounddown_pow_of_two(clamp(bdev_physical_block_size(t->below->bdev), 512, PAGE_SIZE));
 	p->workers = min(num_online_cpus(), DTC_MOST_WORKERS);
 	p->eager_eviction = true;
 	p->bypass = true;

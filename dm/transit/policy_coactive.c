@@ -11,6 +11,7 @@
  */
 #include <linux/bitmap.h>
 #include <linux/slab.h>
+#include <linux/vmalloc.h>
 
 #include "policy.h"
 
@@ -65,6 +66,9 @@ static void coa_stored(struct dtc *t, struct dtc_slot *slot)
 	list = coa_written_before(coa, slot->block) ? COA_HOT : COA_COLD;
 	list_move_tail(&slot->policy, &coa->lists[list]);
 	spin_unlock_irqrestore(&coa->lock, flags);
+	/* Not for what the device has refused: that has its own tries, also after coa_suspend(). */
+	if (list == COA_COLD && !slot->tries)
+		queue_delayed_work(t->events, &coa->work, COA_TICK);
 }
 
 static void coa_cleaned(struct dtc *t, struct dtc_slot *slot)
@@ -120,6 +124,7 @@ static void coa_make_room(struct dtc *t)
 	} while (block != DTC_NO_BLOCK && list == COA_CLEAN && !dtc_drop_clean(t, block));
 }
 
+/* Goes on as long as there are cold blocks; coa_stored() begins it again. */
 static void coa_idle(struct work_struct *work)
 {
 	struct coactive *coa = container_of(to_delayed_work(work), struct coactive, work);
@@ -136,14 +141,15 @@ static void coa_idle(struct work_struct *work)
 			dtc_want_block(t, block);
 		}
 	}
-	queue_delayed_work(t->events, &coa->work, COA_TICK);
+	if (!list_empty_careful(&coa->lists[COA_COLD]))
+		queue_delayed_work(t->events, &coa->work, COA_TICK);
 }
 
 static void coa_destroy(struct dtc *t)
 {
 	struct coactive *coa = t->policy_data;
 
-	bitmap_free(coa->filter);
+	vfree(coa->filter);
 	kfree(coa);
 }
 
@@ -160,7 +166,7 @@ static int coa_init(struct dtc *t)
 	coa->t = t;
 	coa->most = t->nr_slots;
 	coa->filter_bits = clamp(order_base_2((u64)t->nr_slots * COA_BITS_PER_SLOT), 6, 31);
-	coa->filter = bitmap_zalloc(1u << coa->filter_bits, GFP_KERNEL);
+	coa->filter = vzalloc(BITS_TO_LONGS(1ul << coa->filter_bits) * sizeof(long));
 	INIT_DELAYED_WORK(&coa->work, coa_idle);
 	t->policy_data = coa;
 	return coa->filter ? 0 : -ENOMEM;

@@ -7,6 +7,7 @@
  * again at every change there.
  */
 #include <linux/log2.h>
+#include <linux/random.h>
 #include <linux/vmalloc.h>
 
 #include "policy.h"
@@ -21,20 +22,53 @@ struct dtc_slot *dtc_set_find(struct dtc_set *set, u64 block)
 	return NULL;
 }
 
-/* Is one of these blocks being read from a slot, or written anywhere? */
-bool dtc_set_busy(struct dtc_set *set, u64 first, u64 last)
+/* With the lock held, after anything that somebody may wait for. */
+void dtc_set_wake(struct dtc_set *set)
+{
+	/* No barrier: who waits got into the queue with the lock held. */
+	if (waitqueue_active(&set->wait))
+		wake_up_all(&set->wait);
+}
+
+/* Is one of these blocks being read from a slot (then new readers wait from now on), or written anywhere? */
+static bool dtc_set_busy(struct dtc_set *set, u64 first, u64 last)
 {
 	struct dtc_range *range;
 	struct dtc_slot *slot;
+	bool busy = false;
 
 	hlist_for_each_entry(range, &set->ranges, node)
 		if (range->first <= last && range->last >= first)
 			return true;
+	list_for_each_entry(slot, &set->queue, queue) {
+		if (slot->block < first || slot->block > last)
+			continue;
+		if (slot->readers)
+			slot->awaited = true;
+		busy |= slot->state != DTC_VALID || slot->readers;
+	}
+	return busy;
+}
+
+/**
+ * dtc_set_wait_idle() - wait until nobody is at work on some blocks
+ * @set: theirs, locked
+ * @first: of the blocks
+ * @last: of the blocks
+ *
+ * Readers that come while readers are at work would keep us from them for ever: so they wait, too.
+ */
+void dtc_set_wait_idle(struct dtc_set *set, u64 first, u64 last)
+{
+	struct dtc_slot *slot;
+
+	if (likely(!dtc_set_busy(set, first, last)))
+		return;
+	wait_event_lock_irq(set->wait, !dtc_set_busy(set, first, last), set->lock);
 	list_for_each_entry(slot, &set->queue, queue)
-		if (slot->block >= first && slot->block <= last &&
-		    (slot->state != DTC_VALID || slot->readers))
-			return true;
-	return false;
+		if (slot->block >= first && slot->block <= last)
+			slot->awaited = false;
+	dtc_set_wake(set);
 }
 
 /**
@@ -48,20 +82,12 @@ void dtc_set_lock_idle(struct dtc *t, struct dtc_set *set, u64 first, u64 last) 
 {
 	for (;;) {
 		spin_lock_irq(&set->lock);
-		wait_event_lock_irq(set->wait, !dtc_set_busy(set, first, last), set->lock);
+		dtc_set_wait_idle(set, first, last);
 		if (likely(!READ_ONCE(t->wide.nr)) || !dtc_wide_covers(t, first, last))
 			return;
 		spin_unlock_irq(&set->lock);
 		dtc_wide_wait(t, first, last);
 	}
-}
-
-/* With the lock held, after anything that somebody may wait for. */
-void dtc_set_wake(struct dtc_set *set)
-{
-	/* No barrier: who waits got into the queue with the lock held. */
-	if (waitqueue_active(&set->wait))
-		wake_up_all(&set->wait);
 }
 
 /* So many of the set's slots more that are not clean. */
@@ -94,6 +120,7 @@ void dtc_set_leave(struct dtc *t, struct dtc_set *set, struct dtc_slot *slot)
 	slot->block = DTC_NO_BLOCK;
 	slot->state = DTC_FREE;
 	slot->wanted = false;
+	slot->awaited = false;
 	slot->clean = false;
 	if (!slot->readers)
 		dtc_slot_put(t, slot);
@@ -114,6 +141,7 @@ int dtc_sets_init(struct dtc *t)
 	u32 i;
 
 	t->set_bits = max(1, ilog2(max(t->nr_slots / DTC_SET_SLOTS, 1u)));
+	t->seed = get_random_u64();
 	t->sets = vcalloc(dtc_nr_sets(t), sizeof(*t->sets));
 	t->occupied = vzalloc(BITS_TO_LONGS(dtc_nr_sets(t)) * sizeof(long));
 	if (!t->sets || !t->occupied)

@@ -8,8 +8,12 @@
  */
 #include "policy.h"
 
-/* Copies of what the device has: it may have something else when we go on. */
-static void dtc_forget_clean(struct dtc *t, struct dtc_set *set)
+/*
+ * Copies of what the device has go: it may have something else when we go on. And whose bio was the
+ * set's last is through with it, though the drain, which looks only where something is left, has
+ * not waited for him: the set may be freed now.
+ */
+static void dtc_settle(struct dtc *t, struct dtc_set *set)
 {
 	struct dtc_slot *slot, *next;
 
@@ -38,8 +42,8 @@ void dtc_postsuspend(struct dm_target *ti)
 	dtc_drain(t);
 	cancel_delayed_work_sync(&t->retry);
 	flush_workqueue(t->evictors);
-	for (nr = 0; t->policy->keeps_clean && nr < dtc_nr_sets(t); nr++)
-		dtc_forget_clean(t, &t->sets[nr]);
+	for (nr = 0; nr < dtc_nr_sets(t); nr++)
+		dtc_settle(t, &t->sets[nr]);
 }
 
 void dtc_resume(struct dm_target *ti)

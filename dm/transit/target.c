@@ -144,6 +144,11 @@ static void dtc_io_hints(struct dm_target *ti, struct queue_limits *limits)
 	limits->physical_block_size = max(limits->physical_block_size, size);
 	limits->io_min = max(limits->io_min, size);
 	limits->discard_granularity = max(limits->discard_granularity, size);
+	/* A polled bio is done when its owner looks: past the cache, others would wait for that. */
+	limits->features &= ~BLK_FEAT_POLL;
+	/* A BTT fails segments that are no whole blocks: better EINVAL than EIO, and only past the cache. */
+	if (!queue_is_mq(bdev_get_queue(t->below->bdev)))
+		limits->dma_alignment = max(limits->dma_alignment, size - 1);
 	limits->max_write_zeroes_sectors = round_down(limits->max_write_zeroes_sectors, size >> SECTOR_SHIFT);
 }
 

@@ -33,6 +33,7 @@
  *   at any time at most one bio that writes a block is below.
  * - The bytes of a slot change only while it is pending. It becomes pending only when
  *   nobody reads it. So a reader sees a whole version, as does the device.
+ * - Who waits for a slot's readers keeps new ones out: steady readers don't hold up a writer.
  * - A slot is free only after the device has acknowledged its block (or something that
  *   took its place). So who finds no slot may read the device at any time after that.
  * - A block that the device refused stays in its slot, readable, and is tried again;
@@ -84,8 +85,9 @@ struct dtc_slot {
 	u32 stamp;			/* t->stamp when it was first written: which flushes wait for it */
 	u32 readers;			/* at work in it */
 	u8 state;
-	bool wanted;			/* to be evicted */
-	bool clean;			/* valid, and the device has the same */
+	bool wanted : 1;		/* to be evicted */
+	bool awaited : 1;		/* somebody waits until nobody reads it: no new readers */
+	bool clean : 1;			/* valid, and the device has the same */
 	u8 tries;			/* how often the device has refused it */
 };
 
@@ -166,6 +168,7 @@ struct dtc {
 	u32 nr_slots;			/* 0: everything goes past the cache */
 	struct dtc_set *sets;
 	u32 set_bits;
+	u64 seed;			/* so that nobody can choose blocks that are all in one set */
 	unsigned long *occupied;	/* sets with slots that are not clean */
 	u32 hand;			/* the set that dtc_want_some() had last */
 	atomic_t stamp;			/* flushes so far */
@@ -213,7 +216,7 @@ static inline u32 dtc_nr_sets(const struct dtc *t)
 
 static inline struct dtc_set *dtc_set_of(const struct dtc *t, u64 block)
 {
-	return &t->sets[hash_64(block >> DTC_CHUNK_SHIFT, t->set_bits)];
+	return &t->sets[hash_64((block >> DTC_CHUNK_SHIFT) ^ t->seed, t->set_bits)];
 }
 
 static inline void *dtc_slot_data(const struct dtc *t, const struct dtc_slot *slot)
@@ -271,7 +274,7 @@ void dtc_wide_wait(struct dtc *t, u64 first, u64 last);
 int dtc_sets_init(struct dtc *t);
 void dtc_sets_destroy(struct dtc *t);
 struct dtc_slot *dtc_set_find(struct dtc_set *set, u64 block);
-bool dtc_set_busy(struct dtc_set *set, u64 first, u64 last);
+void dtc_set_wait_idle(struct dtc_set *set, u64 first, u64 last);
 void dtc_set_lock_idle(struct dtc *t, struct dtc_set *set, u64 first, u64 last) __acquires(&set->lock);
 void dtc_set_wake(struct dtc_set *set);
 void dtc_set_dirty(struct dtc *t, struct dtc_set *set, int by);

@@ -79,7 +79,7 @@ static bool dtc_set_clear(struct dtc *t, struct dtc_set *set, const struct dtc_r
 	do {
 		if (evict)
 			dtc_set_evict(t, set, range);
-		wait_event_lock_irq(set->wait, !dtc_set_busy(set, range->first, range->last), set->lock);
+		dtc_set_wait_idle(set, range->first, range->last);
 		/* A flush may have given what was refused another chance meanwhile. */
 	} while (evict && dtc_set_owes(set, range, false));
 	good = !evict || !dtc_set_owes(set, range, true);

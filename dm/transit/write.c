@@ -7,7 +7,7 @@
  * Past the cache, the blocks are on record in their set until the bio is done, and
  * slots that hold older versions are evicting: they are read from meanwhile, and
  * when the device has the new version they are free. If it refuses that, they
- * are valid again.
+ * are valid again, unless they were clean.
  */
 #include "policy.h"
 #include "trace.h"
@@ -126,14 +126,22 @@ static int dtc_past(struct dtc *t, struct bio *bio)
 	return dtc_below(t, bio);
 }
 
-/* The device did not take the new version: the slot has the newest again. */
-static bool dtc_past_failed(struct dtc *t, struct dtc_slot *slot)
+/*
+ * The device did not take the new version: the slot has the newest again. Not if it was a copy of what the
+ * device had: who knows what that has now.
+ */
+static bool dtc_past_failed(struct dtc *t, struct dtc_set *set, struct dtc_slot *slot)
 {
+	if (slot->clean) {
+		dtc_set_leave(t, set, slot);
+		return false;
+	}
 	slot->state = DTC_VALID;
-	if (slot->clean && t->policy->cleaned)
-		t->policy->cleaned(t, slot);
-	else if (!slot->clean && t->policy->stored)
+	if (t->policy->stored)
 		t->policy->stored(t, slot);
+	/* Who began to wait meanwhile counted on its getting free, or did not see it. */
+	if (READ_ONCE(t->free.waiting))
+		slot->wanted = true;
 	return slot->wanted;
 }
 
@@ -152,7 +160,7 @@ void dtc_past_done(struct dtc *t, struct bio *bio, blk_status_t status)
 		if (!dtc_in(&db->range, slot))
 			continue;
 		if (status)
-			wanted |= dtc_past_failed(t, slot);
+			wanted |= dtc_past_failed(t, set, slot);
 		else
 			dtc_set_leave(t, set, slot);
 	}

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """dm-forebay-transit: blocks are whole and in order, and what was flushed is on the device, under every policy."""
 
+import errno
+import mmap
 import os
 import random
 import subprocess
@@ -68,6 +70,47 @@ def test_it_is_a_write_cache(over_btt):
     queue = Path(f"/sys/block/{block_name(over_btt.device)}/queue")
     said = {name: (queue / name).read_text(encoding="ascii").strip() for name in ("write_cache", "fua", "logical_block_size")}
     assert said == {"write_cache": "write back", "fua": "1", "logical_block_size": "4096"}
+
+
+def test_buffers_over_a_btt(over_btt):
+    """A BTT takes no segment that is less than a block: buffers that have such are refused, also where the cache would take them."""
+    over_btt.create(block_size=BLOCK, cache_size="64K")
+    page = mmap.mmap(-1, 3 * BLOCK)
+    page[:] = noise(3 * BLOCK)
+    for flags in (0, os.O_DSYNC):
+        fd = os.open(over_btt.device, os.O_RDWR | os.O_DIRECT | flags)
+        try:
+            with pytest.raises(OSError) as refused:
+                os.pwrite(fd, memoryview(page)[512:512 + BLOCK], 0)
+            assert refused.value.errno == errno.EINVAL
+            assert os.pwrite(fd, memoryview(page)[BLOCK:], 0) == 2 * BLOCK
+        finally:
+            os.close(fd)
+    assert over_btt.read(0, 2 * BLOCK) == noise(3 * BLOCK)[BLOCK:]
+
+
+def test_steady_readers(cache):
+    """A writer keeps new readers out of its slot, and lets them in again. (That readers could hold it up for ever takes more
+    processors than a test machine has: with two, a reader that is not running decides how long all this takes.)"""
+    cache.create(block_size=BLOCK, cache_size=MIB, **STAGED)
+    cache.put(0, noise(65536))
+    readers = subprocess.Popen(f"exec fio --name=x --filename={cache.device} --rw=read --bs=64k --size=64k --direct=1 --ioengine=psync "
+                               "--numjobs=4 --thread --time_based --runtime=60 >/dev/null", shell=True)
+    try:
+        time.sleep(5)
+        begun = time.monotonic()
+        for i in range(10):
+            cache.put(0, noise(65536, i))
+        assert time.monotonic() - begun < 30
+        before = cache.status()["read_hits"]
+        time.sleep(1)
+        assert cache.status()["read_hits"] > before
+        run(f"blkdiscard -l 65536 {cache.device}")
+        assert cache.status()["used"] == 0
+        assert readers.poll() is None
+    finally:
+        readers.terminate()
+        readers.wait()
 
 
 @pytest.mark.parametrize("block", [512, 4096])
@@ -461,6 +504,44 @@ def test_full_cache_and_dead_device(cache, policy):
     assert cache.read(0, BLOCK) == noise(BLOCK, 0)
     cache.remove()
     assert "has refused are lost" in run("dmesg")
+
+
+def test_newly_refused(cache):
+    """A block that is refused while others have been for long has its tries at once: a flush needn't wait for the slow ones."""
+    refusing(cache)
+    until(cache, "error")
+    cache.put(65536, noise(BLOCK))
+    begun = time.monotonic()
+    with pytest.raises(OSError):
+        cache.flush()
+    assert time.monotonic() - begun < 4
+    assert cache.status()["refused"] == 17
+
+
+def test_clean_copy_and_failed_write(cache):
+    """The device failed a write past the cache: nobody knows what it has, so a copy of what it had is no answer any more."""
+    failing(cache, "coactive")
+    cache.put(0, noise(65536))
+    cache.flush()
+    used = cache.status()["used"]
+    fail(cache, True)
+    assert cache.read(0, BLOCK) == noise(65536)[:BLOCK]
+    with pytest.raises(OSError):
+        cache.put(0, noise(BLOCK, 2), os.O_DSYNC)
+    assert cache.status()["used"] == used - 1
+    with pytest.raises(subprocess.CalledProcessError):
+        cache.read(0, BLOCK)
+
+
+def test_flush_fails_below(cache):
+    """A flush that the device fails is counted like one that fails for what the device has refused."""
+    run("modprobe dm-flakey")
+    run(f"dmsetup create flaky --table '0 {cache.sectors} flakey {SSD} 0 0 3600 1 error_writes' && dmsetup mknodes")
+    cache.below = "/dev/mapper/flaky"
+    cache.create(block_size=BLOCK)
+    with pytest.raises(OSError):
+        cache.flush()
+    assert cache.status()["failed_flushes"] == 1
 
 
 def refusing(cache):
