@@ -127,10 +127,25 @@ static bool fb_claim_is_kept(const struct fb_claim *claim)
 	return !claim->who.file && claim->who.kind != FB_LOCKED;
 }
 
+/* Files with locks, whether they have records or not, are where fb_claims_refresh_all() finds them. */
+static void fb_claims_list(struct fb_inode *fi)
+{
+	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
+
+	spin_lock(&fsb->inodes_lock);
+	if (RB_EMPTY_ROOT(&fi->claims[FB_LOCKED].rb_root))
+		list_del_init(&fi->lock_link.list);
+	else if (list_empty(&fi->lock_link.list))
+		list_add_tail(&fi->lock_link.list, &fsb->locked);
+	spin_unlock(&fsb->inodes_lock);
+}
+
 static void fb_claim_insert(struct fb_inode *fi, struct fb_claim *claim)
 {
 	fb_claims_insert(claim, &fi->claims[claim->who.kind]);
 	fi->nr_kept += fb_claim_is_kept(claim);
+	if (claim->who.kind == FB_LOCKED)
+		fb_claims_list(fi);
 }
 
 static void fb_claim_remove(struct fb_inode *fi, struct fb_claim *claim)
@@ -151,6 +166,8 @@ static void fb_claim_gave_up(struct fb_inode *fi, const struct fb_claim *claim, 
 static void fb_claim_free(struct fb_inode *fi, struct fb_claim *claim)
 {
 	fb_claim_remove(fi, claim);
+	if (claim->who.kind == FB_LOCKED)
+		fb_claims_list(fi);
 	fb_claim_gave_up(fi, claim, claim->first, claim->last);
 	kfree(claim);
 }
@@ -321,7 +338,7 @@ void fb_claims_refresh_all(struct fb_sb *fsb)
 	struct fb_walk walk;
 	struct fb_inode *fi;
 
-	fb_walk_begin(fsb, &walk);
+	fb_walk_begin(fsb, &fsb->locked, &walk);
 	while ((fi = fb_walk_next(fsb, &walk))) {
 		fb_claims_refresh(fi);
 		iput(&fi->vfs_inode);

@@ -20,7 +20,7 @@
  *	overwrite.c reserve.c		pages that go to PMem at once; room for them
  *	range.c				fallocate, copy, clone, truncate, seek
  *	mmap.c				faults
- *	mapped.c			asks the mappings: which ranges are DAX, which locked
+ *	mapped.c			asks the mappings: which ranges are DAX, which locked, by whom
  *	claim.c pin_limit.c		ranges that are attached or pinned: whose, and how many pages
  *	pin.c upgrade.c drop.c info.c	what a user asks for: stay in PMem, go there, leave it; what is where
  *	tracker.c			which volatile pages a sync would owe
@@ -136,7 +136,7 @@ enum {
 /* Why a range belongs in PMem; claim.c */
 enum fb_claim_kind { FB_ATTACHED, FB_PINNED_RANGE, FB_LOCKED, FB_NR_CLAIM_KINDS };
 
-/* In fb_sb->inodes. */
+/* In fb_sb->inodes, fb_sb->locked. */
 struct fb_sb_link {
 	struct list_head list;
 	struct fb_inode *fi;		/* NULL: the place of a walk */
@@ -174,6 +174,7 @@ struct fb_inode {
 	struct rb_root_cached claims[FB_NR_CLAIM_KINDS];	/* claim.c; changed under io_sem */
 	unsigned int nr_kept;		/* claims of nobody's */
 	struct list_head kept;		/* fb_sb->kept, while there are claims of nobody's */
+	struct fb_sb_link lock_link;	/* while there are claims of mlock()'s */
 };
 
 static inline struct fb_inode *FB_I(const struct inode *inode)
@@ -215,8 +216,9 @@ struct fb_sb {
 		unsigned long charged, most, most_of_user;
 	} pins;
 
-	spinlock_t inodes_lock;		/* inodes, deleted, kept */
+	spinlock_t inodes_lock;		/* inodes, locked, deleted, kept */
 	struct list_head inodes;	/* fb_inode->sb_link, and places of walks */
+	struct list_head locked;	/* fb_inode->lock_link, likewise */
 
 	struct list_head deleted;	/* struct fb_deleted, under inodes_lock */
 	struct list_head kept;		/* fb_inode->kept, under inodes_lock */
@@ -330,7 +332,7 @@ void fb_record_mark(struct fb_inode *fi);
 void fb_is_below(struct fb_inode *fi);
 void fb_record_forget(struct fb_inode *fi);
 struct file *fb_open_below(struct fb_inode *fi);
-void fb_walk_begin(struct fb_sb *fsb, struct fb_walk *walk);
+void fb_walk_begin(struct fb_sb *fsb, struct list_head *files, struct fb_walk *walk);
 struct fb_inode *fb_walk_next(struct fb_sb *fsb, struct fb_walk *walk);
 void fb_walk_end(struct fb_sb *fsb, struct fb_walk *walk);
 int fb_encode_handle(struct inode *lower, struct ps_handle *handle);

@@ -39,6 +39,8 @@ static void fb_inode_init_once(void *p)
 	spin_lock_init(&fi->tracker_lock);
 	INIT_LIST_HEAD(&fi->sb_link.list);
 	fi->sb_link.fi = fi;
+	INIT_LIST_HEAD(&fi->lock_link.list);
+	fi->lock_link.fi = fi;
 	for (unsigned int i = 0; i < FB_NR_CLAIM_KINDS; i++)
 		fi->claims[i] = RB_ROOT_CACHED;
 	fi->nr_kept = 0;
@@ -452,19 +454,20 @@ void fb_name_removed(struct inode *inode)
 }
 
 /**
- * fb_walk_begin() - begin to visit all files that have records
+ * fb_walk_begin() - begin to visit all files that have records, or locked pages
  * @fsb: the mount
+ * @files: its inodes, or locked
  * @walk: begins
  *
- * Any number of walks go on at a time; each visits every file that had a record when it began.
+ * Any number of walks go on at a time; each visits every file that was on the list when it began.
  */
-void fb_walk_begin(struct fb_sb *fsb, struct fb_walk *walk)
+void fb_walk_begin(struct fb_sb *fsb, struct list_head *files, struct fb_walk *walk)
 {
 	walk->at.fi = NULL;
 	walk->end.fi = NULL;
 	spin_lock(&fsb->inodes_lock);
-	list_add(&walk->at.list, &fsb->inodes);
-	list_add_tail(&walk->end.list, &fsb->inodes);
+	list_add(&walk->at.list, files);
+	list_add_tail(&walk->end.list, files);
 	spin_unlock(&fsb->inodes_lock);
 }
 

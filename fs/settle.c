@@ -114,7 +114,7 @@ int fb_settle_all(struct fb_sb *fsb)
 	struct fb_walk walk;
 	struct fb_inode *fi;
 
-	fb_walk_begin(fsb, &walk);
+	fb_walk_begin(fsb, &fsb->inodes, &walk);
 	while ((fi = fb_walk_next(fsb, &walk))) {
 		err2 = test_bit(FB_SIZE_EXACT, &fi->flags) ? fb_settle_cut(fi) : 0;
 		err = err ?: err2;

@@ -272,6 +272,7 @@ static struct fb_sb *fb_alloc_sb(void)
 	INIT_LIST_HEAD(&fsb->clean_pages);
 	INIT_LIST_HEAD(&fsb->out_of_sync_pages);
 	INIT_LIST_HEAD(&fsb->inodes);
+	INIT_LIST_HEAD(&fsb->locked);
 	INIT_LIST_HEAD(&fsb->resident_pages);
 	INIT_LIST_HEAD(&fsb->deleted);
 	INIT_LIST_HEAD(&fsb->kept);
@@ -346,7 +347,7 @@ static void fb_release_inodes(struct fb_sb *fsb)
 	struct fb_walk walk;
 	struct fb_inode *fi;
 
-	fb_walk_begin(fsb, &walk);
+	fb_walk_begin(fsb, &fsb->inodes, &walk);
 	while ((fi = fb_walk_next(fsb, &walk))) {
 		fb_drop_inode(fi);
 		if (fi->file != FB_NO_FILE)

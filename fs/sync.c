@@ -293,7 +293,7 @@ int fb_sync_all(struct fb_sb *fsb)
 	struct fb_inode *fi;
 	int err;
 
-	fb_walk_begin(fsb, &walk);
+	fb_walk_begin(fsb, &fsb->inodes, &walk);
 	while ((fi = fb_walk_next(fsb, &walk))) {
 		mutex_lock(&fi->sync_lock);
 		fb_sync_pages(fi, 0, ULONG_MAX);
@@ -303,7 +303,7 @@ int fb_sync_all(struct fb_sb *fsb)
 		iput(&fi->vfs_inode);
 	}
 	err = fb_sync_lower_fs(fsb);
-	fb_walk_begin(fsb, &walk);
+	fb_walk_begin(fsb, &fsb->inodes, &walk);
 	while (!err && (fi = fb_walk_next(fsb, &walk))) {
 		mutex_lock(&fi->sync_lock);
 		if (fi->is_being_synced)

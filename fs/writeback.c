@@ -283,7 +283,7 @@ static int fb_writeback_round(struct fb_sb *fsb)
 	struct fb_inode *fi;
 	int err = 0, err2;
 
-	fb_walk_begin(fsb, &walk);
+	fb_walk_begin(fsb, &fsb->inodes, &walk);
 	while (fb_writeback_wanted(fsb, 2) && (fi = fb_walk_next(fsb, &walk))) {
 		err2 = fb_writeback_for_reclaim(fi);
 		err = err ?: err2;
@@ -303,7 +303,7 @@ static void fb_writeback_free_records(struct fb_sb *fsb)
 	struct fb_walk walk;
 	struct fb_inode *fi;
 
-	fb_walk_begin(fsb, &walk);
+	fb_walk_begin(fsb, &fsb->inodes, &walk);
 	while (READ_ONCE(fsb->nr_files_used) > most && (fi = fb_walk_next(fsb, &walk))) {
 		if (!xa_marked(&fi->index, FB_MARK_OUT_OF_SYNC))
 			fb_drop(fi, 0, FB_LAST_PAGE, &dropped);
@@ -368,7 +368,7 @@ int fb_writeback_all(struct fb_sb *fsb, bool killable)
 	struct fb_walk walk;
 	struct fb_inode *fi;
 
-	fb_walk_begin(fsb, &walk);
+	fb_walk_begin(fsb, &fsb->inodes, &walk);
 	while ((fi = fb_walk_next(fsb, &walk))) {
 		if (killable && fatal_signal_pending(current))
 			err2 = -EINTR;
