@@ -307,6 +307,7 @@ static int fb_moved(struct fb_inode *fi, struct file *lower)
 	fb_size_shrank(fi, i_size_read(fi->lower));
 	fi->below_size = err ? 0 : i_size_read(fi->lower);
 	fi->durable_size = fi->below_size;
+	fb_claims_cut(fi, fb_pages_in_file(fi));
 	return err;
 }
 
