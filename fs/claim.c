@@ -517,16 +517,18 @@ int fb_claim_locked_vma(struct fb_inode *fi, struct vm_area_struct *vma, pgoff_t
  * @fi: the inode; io_sem is held exclusively
  * @index: the page
  *
- * Return: true if it is, and its user may have so many: then it is pinned now. Whether he has CAP_IPC_LOCK
- * isn't known here; with it he pins the page again when it is faulted in.
+ * Return: true if it is, and one of those who have locked it may have so many: then it is pinned now.
+ * Whether he has CAP_IPC_LOCK isn't known here; with it he pins the page again when it is faulted in.
  */
 bool fb_claim_locked_page(struct fb_inode *fi, pgoff_t index)
 {
 	struct fb_claimant who = { .kind = FB_LOCKED, .uid = INVALID_UID };
-	pgoff_t first = index, last = index;
 
-	return fb_mapped_next(fi, &first, &last, VM_LOCKED, &who.uid) &&
-	       !__fb_claim(fi, &who, index, index, 0);
+	while (fb_locker_next(fi, index, &who.uid)) {
+		if (!__fb_claim(fi, &who, index, index, 0))
+			return true;
+	}
+	return false;
 }
 
 /**

@@ -40,7 +40,7 @@ static struct vm_area_struct *fb_dax_vma(struct fb_inode *fi, pgoff_t first, pgo
 
 	for (vma = fb_vmas_iter_first(root, first, last); vma; vma = fb_vmas_iter_next(vma, first, last)) {
 		if (fb_vma_is_dax(vma) && (vma->vm_flags & flags) == flags &&
-		    (!uid || !uid_valid(*uid) || uid_eq(*uid, fb_vma_user(vma))))
+		    (!uid || uid_eq(*uid, fb_vma_user(vma))))
 			return vma;
 	}
 	return NULL;
@@ -52,11 +52,12 @@ static struct vm_area_struct *fb_dax_vma(struct fb_inode *fi, pgoff_t first, pgo
  * @first: where to begin; becomes the first page of the stretch
  * @last: where to end; becomes its last page
  * @flags: VM_LOCKED, or 0 for any mapping
- * @uid: NULL for mappings of any user's; of this one's; or INVALID_UID: becomes whose it is
+ * @uid: NULL for mappings of any user's; or of this one's
  *
  * Return: whether there is one.
  */
-bool fb_mapped_next(struct fb_inode *fi, pgoff_t *first, pgoff_t *last, unsigned long flags, kuid_t *uid)
+bool fb_mapped_next(struct fb_inode *fi, pgoff_t *first, pgoff_t *last, unsigned long flags,
+		    const kuid_t *uid)
 {
 	struct address_space *mapping = fi->lower->i_mapping;
 	struct vm_area_struct *vma;
@@ -68,11 +69,39 @@ bool fb_mapped_next(struct fb_inode *fi, pgoff_t *first, pgoff_t *last, unsigned
 	if (vma) {
 		*first = max(*first, fb_vma_first(vma));
 		*last = min(*last, fb_vma_last(vma));
-		if (uid)
-			*uid = fb_vma_user(vma);
 	}
 	i_mmap_unlock_read(mapping);
 	return vma;
+}
+
+/**
+ * fb_locker_next() - the next user who has locked a page in a MAP_SYNC mapping
+ * @fi: the inode
+ * @index: the page
+ * @uid: the user before, by number, or INVALID_UID; becomes who it is
+ *
+ * Return: whether there is one.
+ */
+bool fb_locker_next(struct fb_inode *fi, pgoff_t index, kuid_t *uid)
+{
+	struct address_space *mapping = fi->lower->i_mapping;
+	struct vm_area_struct *vma;
+	kuid_t next = INVALID_UID;
+
+	if (!test_bit(FB_DAX_MAPPED, &fi->flags) || !mapping_mapped(mapping))
+		return false;
+	i_mmap_lock_read(mapping);
+	for (vma = fb_vmas_iter_first(&mapping->i_mmap, index, index); vma;
+	     vma = fb_vmas_iter_next(vma, index, index)) {
+		if (!fb_vma_is_dax(vma) || !(vma->vm_flags & VM_LOCKED) ||
+		    (uid_valid(*uid) && uid_lte(fb_vma_user(vma), *uid)))
+			continue;
+		if (!uid_valid(next) || uid_lt(fb_vma_user(vma), next))
+			next = fb_vma_user(vma);
+	}
+	i_mmap_unlock_read(mapping);
+	*uid = next;
+	return uid_valid(next);
 }
 
 /**

@@ -7,7 +7,9 @@
 
 #include "forebay.h"
 
-bool fb_mapped_next(struct fb_inode *fi, pgoff_t *first, pgoff_t *last, unsigned long flags, kuid_t *uid);
+bool fb_mapped_next(struct fb_inode *fi, pgoff_t *first, pgoff_t *last, unsigned long flags,
+		    const kuid_t *uid);
+bool fb_locker_next(struct fb_inode *fi, pgoff_t index, kuid_t *uid);
 bool fb_belongs_in_pmem(struct fb_inode *fi, pgoff_t first, pgoff_t last);
 bool fb_belongs_in_pmem_nowait(struct fb_inode *fi, pgoff_t first, pgoff_t last);
 
