@@ -9,12 +9,13 @@ import signal
 import time
 
 import pytest
-from libc import (ATTACHED, IOC_ATTACH, IOC_DETACH, IOC_PIN, IOC_UNPIN, KEEP, KEEP_SIZE, LOCKED, MAP_SHARED,
-                  MAP_SHARED_VALIDATE, MAP_SYNC, PINNED, PUNCH_HOLE, RUN, Mapping, drop, fallocate, info, on_range, pages)
+from libc import (ATTACHED, COLLAPSE_RANGE, IOC_ATTACH, IOC_DETACH, IOC_PIN, IOC_UNPIN, KEEP, KEEP_SIZE, LOCKED, MAP_SHARED,
+                  MAP_SHARED_VALIDATE, MAP_SYNC, MAPPED, PINNED, PROT_READ, PUNCH_HOLE, RUN, Mapping, drop, fallocate, info,
+                  on_range, pages)
 from stack import MOUNT, PAGE, run, small_cache
 
 DAX = MAP_SHARED_VALIDATE | MAP_SYNC
-NOBODY = pwd.getpwnam("nobody").pw_uid
+NOBODY, SOMEBODY = pwd.getpwnam("nobody").pw_uid, pwd.getpwnam("daemon").pw_uid
 
 
 def make(name, count, mode=0o666):
@@ -40,7 +41,7 @@ def thrash(count, rounds=1):
     os.close(fd)
 
 
-def as_nobody(action):
+def as_nobody(action, uid=NOBODY):
     """Runs it in a child without capabilities; returns what it returns, or its errno negative."""
     reader, writer = os.pipe()
     pid = os.fork()
@@ -48,8 +49,8 @@ def as_nobody(action):
         answer = -999
         try:
             os.setgroups([])
-            os.setresgid(NOBODY, NOBODY, NOBODY)
-            os.setresuid(NOBODY, NOBODY, NOBODY)
+            os.setresgid(uid, uid, uid)
+            os.setresuid(uid, uid, uid)
             answer = action() or 0
         except OSError as problem:
             answer = -problem.errno
@@ -61,6 +62,25 @@ def as_nobody(action):
     answer = int(os.read(reader, 20))
     os.close(reader)
     return answer
+
+
+def locks_in_a_child(uid, action):
+    """A child of that user that carries out an action and then waits; its number, when the action is done."""
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if not pid:
+        try:
+            os.setgroups([])
+            os.setresuid(uid, uid, uid)
+            action()
+            os.write(writer, b"x")
+            signal.pause()
+        finally:
+            os._exit(1)
+    os.close(writer)
+    assert os.read(reader, 1) == b"x"
+    os.close(reader)
+    return pid
 
 
 def failure(action, *arguments, **more):
@@ -153,6 +173,19 @@ def test_goes_with_the_last_opener(small):
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
     assert info(fd).pinned == 0 and small.value("pages_pinned") == 0
+    os.close(fd)
+
+
+def test_outlived_by_a_mapping(small):
+    """A pin, and an attached range, end with the close, although a mapping that was made of the descriptor stays."""
+    fd = make("f", 16)
+    opener = os.open(MOUNT / "f", os.O_RDWR)
+    on_range(opener, IOC_PIN)
+    on_range(opener, IOC_ATTACH)
+    with Mapping(opener, 16 * PAGE, DAX) as dax:
+        os.close(opener)
+        assert info(fd).attributes == MAPPED and small.value("pages_pinned") == 0
+        dax.write(0, b"stays")
     os.close(fd)
 
 
@@ -302,26 +335,67 @@ def test_lock_noticed_by_root(small):
     import resource  # pylint: disable=import-outside-toplevel
     resource.setrlimit(resource.RLIMIT_MEMLOCK, (64 << 20, 64 << 20))
     fd = make("f", 400)
-    reader, writer = os.pipe()
-    pid = os.fork()
-    if not pid:
-        try:
-            os.setresuid(NOBODY, NOBODY, NOBODY)
-            dax = Mapping(os.open(MOUNT / "f", os.O_RDWR), 400 * PAGE, DAX)
-            dax.read(0, 400 * PAGE)
-            dax.lock()
-            os.write(writer, b"x")
-            signal.pause()
-        finally:
-            os._exit(1)
-    os.close(writer)
-    assert os.read(reader, 1) == b"x"
+
+    def lock():
+        dax = Mapping(os.open(MOUNT / "f", os.O_RDWR), 400 * PAGE, DAX)
+        dax.read(0, 400 * PAGE)
+        dax.lock()
+
+    pid = locks_in_a_child(NOBODY, lock)
     assert drop(fd) == (144, 256, 0) and small.value("pages_pinned") == 256 == small.value("pin_limit_user")
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
     assert info(fd).pinned == 0 and small.value("pages_pinned") == 0
-    os.close(reader)
     os.close(fd)
+
+
+def test_two_lock_a_page(small):
+    """One of them has no pin left: the page stays for the other."""
+    import resource  # pylint: disable=import-outside-toplevel
+    resource.setrlimit(resource.RLIMIT_MEMLOCK, (64 << 20, 64 << 20))
+    fd = make("f", 16)
+    os.close(make("g", 256))
+
+    def lock(first):
+        dax = Mapping(os.open(MOUNT / "f", os.O_RDWR), (16 - first) * PAGE, DAX, offset=first * PAGE)
+        dax.read(0, (16 - first) * PAGE)
+        dax.lock()
+
+    def lock_all():
+        on_range(os.open(MOUNT / "g", os.O_RDWR), IOC_PIN)
+        lock(0)
+
+    assert small.value("pin_limit_user") == 256
+    children = [locks_in_a_child(SOMEBODY, lock_all), locks_in_a_child(NOBODY, lambda: lock(8))]
+    assert drop(fd) == (8, 8, 0) and pages(fd, 8 * PAGE, 8 * PAGE) == 8
+    for child in children:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    assert drop(fd) == (8, 0, 0) and small.value("pages_pinned") == 0
+    os.close(fd)
+
+
+def test_lock_without_a_page(small):
+    """An immutable file has no page here, but its locks count while there are any, and no longer."""
+    import resource  # pylint: disable=import-outside-toplevel
+    resource.setrlimit(resource.RLIMIT_MEMLOCK, (64 << 20, 64 << 20))
+    os.close(make("f", 200))
+    os.close(make("g", 200))
+    run(f"chattr +i {MOUNT}/f")
+
+    def locks():
+        mine, other = os.open(MOUNT / "f", os.O_RDONLY), os.open(MOUNT / "g", os.O_RDWR)
+        with Mapping(mine, 200 * PAGE, DAX, PROT_READ) as dax:
+            dax.lock()
+            if pages(mine) or dax.read(7 * PAGE, 8) != b"%08d" % 7:
+                return 1
+        os.close(mine)
+        on_range(other, IOC_PIN)
+        return info(other).pinned
+
+    assert as_nobody(locks) == 200
+    run(f"chattr -i {MOUNT}/f")
+    assert small.value("files_used") == 1, "g's"
 
 
 def test_locked_beyond_the_limit_as_a_buffer(small):
@@ -433,6 +507,25 @@ def test_truncation(small):
         os.ftruncate(dax_fd, 16 * PAGE)
         assert info(dax_fd).pinned == 16
     os.close(dax_fd)
+
+
+def test_collapsed_range(small):
+    """The file is as much shorter, and so is what is pinned and locked of it; whatever it becomes later."""
+    fd = make("f", 64)
+    kept = os.open(MOUNT / "f", os.O_RDONLY)
+    on_range(kept, IOC_PIN, 0, 0, KEEP)
+    with Mapping(fd, 64 * PAGE, DAX) as dax:
+        dax.lock()
+        assert small.value("pages_pinned") == 128
+        fallocate(fd, COLLAPSE_RANGE, 8 * PAGE, 16 * PAGE)
+        assert small.value("pages_pinned") == 96
+        os.ftruncate(fd, 64 * PAGE)
+        assert info(fd, 48 * PAGE).attributes & PINNED == 0 and info(fd, 0, 48 * PAGE).attributes & PINNED
+    assert os.pread(fd, 8, 8 * PAGE) == b"%08d" % 24
+    on_range(fd, IOC_UNPIN, 0, 0, KEEP)
+    assert info(fd).pinned == 0 == small.value("pages_pinned")
+    os.close(kept)
+    os.close(fd)
 
 
 def test_pin_waits_for_space(small):
