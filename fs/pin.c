@@ -89,6 +89,14 @@ static int fb_pin(struct file *file, const struct fb_claimant *who, pgoff_t firs
 	return err == -EXFULL ? -ENOSPC : err;
 }
 
+/* Whether or not there are pages that could move now, as fb_record_for_pages() has it when there are. */
+static int fb_may_hold_pages(struct fb_inode *fi)
+{
+	if (IS_IMMUTABLE(&fi->vfs_inode))
+		return -EPERM;
+	return fi->vfs_inode.i_nlink || READ_ONCE(fi->file) != FB_NO_FILE ? 0 : -EOPNOTSUPP;
+}
+
 static int fb_attach(struct file *file, const struct fb_claimant *who, pgoff_t first, pgoff_t last)
 {
 	struct fb_inode *fi = FB_I(file_inode(file));
@@ -98,7 +106,7 @@ static int fb_attach(struct file *file, const struct fb_claimant *who, pgoff_t f
 	err = fb_claim(fi, who, first, last, &mark);
 	if (err)
 		return err;
-	err = fb_upgrade(fi, &first, last, true);
+	err = fb_may_hold_pages(fi) ?: fb_upgrade(fi, &first, last, true);
 	if (err == -ENOSPC || err == -EXFULL)	/* what finds no room moves when it is touched */
 		return 0;
 	if (err)
