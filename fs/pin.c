@@ -140,7 +140,7 @@ static int fb_may_claim(struct file *file, unsigned int nr, const struct forebay
 	if ((range->flags & FOREBAY_KEEP) && !capable(CAP_SYS_ADMIN))
 		return -EPERM;
 	if ((nr == _IOC_NR(FOREBAY_IOC_ATTACH) || nr == _IOC_NR(FOREBAY_IOC_DETACH)) &&
-	    !(file->f_mode & FMODE_WRITE))
+	    !(range->flags & FOREBAY_KEEP) && !(file->f_mode & FMODE_WRITE))
 		return -EBADF;
 	return 0;
 }

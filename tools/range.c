@@ -112,8 +112,7 @@ static void say_failed(const char *verb, const char *path)
 }
 
 /* Opens FILE [RANGE] as the arguments have it; if that fails, fd is -1 and the status says how. */
-static enum exit_status open_range(const struct verb *verb, int argc, char **argv, bool writable,
-				   struct file_range *range)
+static enum exit_status open_range(const struct verb *verb, int argc, char **argv, struct file_range *range)
 {
 	range->fd = -1;
 	if (argc - optind < 1 || argc - optind > 2)
@@ -124,14 +123,14 @@ static enum exit_status open_range(const struct verb *verb, int argc, char **arg
 	if (argc - optind == 2 && !range_parse(argv[optind + 1], &range->offset, &range->length))
 		return usage_problem(verb, "no range: %s; say OFFSET:LENGTH, such as 4k:8M",
 				     argv[optind + 1]);
-	range->fd = open(range->path, (writable ? O_RDWR : O_RDONLY) | O_NONBLOCK | O_CLOEXEC);
+	range->fd = open(range->path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	if (range->fd >= 0)
 		return DONE;
 	problem("cannot open %s: %s", range->path, strerror(errno));
 	return FAILED;
 }
 
-static enum exit_status change(const struct verb *verb, int argc, char **argv, bool writable,
+static enum exit_status change(const struct verb *verb, int argc, char **argv,
 			       int (*call)(int fd, off_t offset, off_t length, unsigned int flags))
 {
 	struct file_range range;
@@ -139,7 +138,7 @@ static enum exit_status change(const struct verb *verb, int argc, char **argv, b
 
 	while (next_option(verb, argc, argv) != -1)
 		;
-	status = open_range(verb, argc, argv, writable, &range);
+	status = open_range(verb, argc, argv, &range);
 	if (range.fd < 0)
 		return status;
 	if (call(range.fd, range.offset, range.length, FOREBAY_KEEP)) {
@@ -152,22 +151,22 @@ static enum exit_status change(const struct verb *verb, int argc, char **argv, b
 
 static enum exit_status pin(const struct verb *verb, int argc, char **argv)
 {
-	return change(verb, argc, argv, false, forebay_pin);
+	return change(verb, argc, argv, forebay_pin);
 }
 
 static enum exit_status unpin(const struct verb *verb, int argc, char **argv)
 {
-	return change(verb, argc, argv, false, forebay_unpin);
+	return change(verb, argc, argv, forebay_unpin);
 }
 
 static enum exit_status attach(const struct verb *verb, int argc, char **argv)
 {
-	return change(verb, argc, argv, true, forebay_attach);
+	return change(verb, argc, argv, forebay_attach);
 }
 
 static enum exit_status detach(const struct verb *verb, int argc, char **argv)
 {
-	return change(verb, argc, argv, true, forebay_detach);
+	return change(verb, argc, argv, forebay_detach);
 }
 
 static void print_dropped_json(const struct forebay_dropped *result)
@@ -201,7 +200,7 @@ static enum exit_status drop(const struct verb *verb, int argc, char **argv)
 
 	while (next_option(verb, argc, argv) != -1)
 		json = true;
-	status = open_range(verb, argc, argv, false, &range);
+	status = open_range(verb, argc, argv, &range);
 	if (range.fd < 0)
 		return status;
 	if (forebay_drop(range.fd, range.offset, range.length, &result)) {

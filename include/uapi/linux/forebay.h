@@ -122,7 +122,7 @@ struct forebay_info {
 #define FOREBAY_IOC_PIN			_IOW(0xfb, 4, struct forebay_range)
 /* Undo that; the pages stay until they are reclaimed. */
 #define FOREBAY_IOC_UNPIN		_IOW(0xfb, 5, struct forebay_range)
-/* What is written to the range goes to PMem, as through a MAP_SYNC mapping. Who may write. */
+/* What is written to the range goes to PMem, as in a MAP_SYNC mapping. Who may write; or FOREBAY_KEEP. */
 #define FOREBAY_IOC_ATTACH		_IOW(0xfb, 6, struct forebay_range)
 /* Undo that; the pages stay until they are reclaimed. */
 #define FOREBAY_IOC_DETACH		_IOW(0xfb, 7, struct forebay_range)
