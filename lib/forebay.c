@@ -8,16 +8,21 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
 
-/* An ioctl number of ours may mean something else to another file system or device: so ask first. */
+/*
+ * An ioctl number of ours may mean something else to another file system, or to a device, whose node can
+ * lie on a forebay mount: so ask first.
+ */
 static int call(int fd, unsigned long command, void *argument)
 {
 	struct statfs fs;
+	struct stat st;
 
-	if (fstatfs(fd, &fs))
+	if (fstatfs(fd, &fs) || fstat(fd, &st))
 		return -1;
-	if ((unsigned int)fs.f_type != FOREBAY_SUPER_MAGIC) {
+	if ((unsigned int)fs.f_type != FOREBAY_SUPER_MAGIC || !(S_ISREG(st.st_mode) || S_ISDIR(st.st_mode))) {
 		errno = ENOTTY;
 		return -1;
 	}

@@ -15,6 +15,10 @@ PROGRAM = """
 #include <fcntl.h>
 #include <sys/mman.h>
 
+#if _FILE_OFFSET_BITS != 64
+#error "off_t is not the library's where it can be shorter"
+#endif
+
 int main(int argc, char **argv)
 {
 	struct forebay_dropped dropped;
