@@ -8,6 +8,7 @@
 #include <forebay.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "../core/format.h"
@@ -23,11 +24,12 @@ static const struct option drop_options[] = { { "json", no_argument, NULL, OPT_J
 static bool size_before(const char *text, char **end, uint64_t *size)
 {
 	static const char units[] = "kmgt";
+	bool hex = text[0] == '0' && (text[1] | 0x20) == 'x';	/* and never octal */
 	const char *unit;
 	int shift;
 
 	errno = 0;
-	*size = strtoull(text, end, 0);
+	*size = strtoull(text, end, hex ? 16 : 10);
 	if (*end == text || *text == '-' || errno)
 		return false;
 	unit = **end ? strchr(units, **end | 0x20) : NULL;
@@ -79,18 +81,40 @@ bool range_parse(const char *text, uint64_t *offset, uint64_t *length)
 	return *end == ':' && size_before(end + 1, &end, length) && !*end && *length;
 }
 
+static bool is_immutable(const char *path)
+{
+	struct statx stx;
+
+	return !statx(AT_FDCWD, path, 0, 0, &stx) && (stx.stx_attributes & STATX_ATTR_IMMUTABLE);
+}
+
+static void say_no_room(int err, const char *path)
+{
+	if (err == ENOSPC) {
+		problem("%s: the cache's table of files is full", path);
+		advice("`forebay drain` makes room in it; `forebay format --files` makes a larger one.");
+	} else {
+		problem("%s: cannot pin so many pages", path);
+		advice("The mount option pin_limit, or room in the cache, is used up: see `forebay status`.");
+	}
+}
+
 static void say_failed(const char *verb, const char *path)
 {
 	int err = errno;
 
+	if (!strcmp(verb, "pin") && (err == ENOSPC || err == ENOMEM)) {
+		say_no_room(err, path);
+		return;
+	}
 	switch (err) {
 	case ENOTTY:
 		problem("%s is not on a forebay mount", path);
 		advice("`forebay status` lists the mounts.");
 		break;
 	case EPERM:
-		if (geteuid()) {
-			problem("%s: only root may %s for everybody", path, verb);
+		if (geteuid() || !is_immutable(path)) {
+			problem("%s: only root may %s for everybody, with CAP_SYS_ADMIN", path, verb);
 		} else {
 			problem("%s is immutable: its pages could not be written back", path);
 			advice("`chattr -i %s` first.", path);
@@ -99,10 +123,6 @@ static void say_failed(const char *verb, const char *path)
 	case EINVAL:
 		problem("%s: no such range of a regular file", path);
 		advice("A range is OFFSET:LENGTH in bytes, such as 0:8M; what is pinned must be inside the file.");
-		break;
-	case ENOMEM:
-		problem("%s: cannot pin so many pages", path);
-		advice("The mount option pin_limit, or room in the cache, is used up: see `forebay status`.");
 		break;
 	default:
 		problem("%s: cannot %s: %s", path, verb, strerror(err));
@@ -218,8 +238,8 @@ static enum exit_status drop(const struct verb *verb, int argc, char **argv)
 }
 
 #define RANGE_HELP							\
-	"RANGE is OFFSET:LENGTH or OFFSET, in bytes or with k, m, g or t behind the\n"	\
-	"number; all of the file if it is left out.\n\n"
+	"RANGE is OFFSET:LENGTH, or OFFSET, which means from there to the end, in bytes\n"	\
+	"or with k, m, g or t behind the number; all of the file if it is left out.\n\n"
 
 const struct verb verb_pin = {
 	.name = "pin",
@@ -236,7 +256,7 @@ const struct verb verb_unpin = {
 	.arguments = "FILE [RANGE]",
 	.summary = "let pages go that were pinned",
 	.help = "Undoes `forebay pin`; the pages stay in the cache until room is needed. What\n"
-		"programs have pinned or locked themselves stays pinned.\n" RANGE_HELP,
+		"programs have pinned or locked themselves stays pinned. Takes root.\n" RANGE_HELP,
 	.options = range_options,
 	.run = unpin,
 };
@@ -256,7 +276,8 @@ const struct verb verb_detach = {
 	.name = "detach",
 	.arguments = "FILE [RANGE]",
 	.summary = "undo attach",
-	.help = "Undoes `forebay attach`; pages stay in the cache until room is needed.\n" RANGE_HELP,
+	.help = "Undoes `forebay attach`; pages stay in the cache until room is needed. Takes root.\n"
+		RANGE_HELP,
 	.options = range_options,
 	.run = detach,
 };

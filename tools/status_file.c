@@ -15,6 +15,8 @@
 #include "message.h"
 #include "range.h"
 
+#define END	((uint64_t)INT64_MAX)	/* of the longest file */
+
 static const struct { unsigned int bit; const char *name; } attributes[] = {
 	{ FOREBAY_RANGE_MAPPED, "mapped" },
 	{ FOREBAY_RANGE_LOCKED, "locked" },
@@ -49,7 +51,6 @@ static json_object *describe_range(const struct forebay_info *info)
 
 static void add_up(struct forebay_info *sum, const struct forebay_info *more)
 {
-	sum->length += more->length;
 	sum->clean += more->clean;
 	sum->out_of_sync += more->out_of_sync;
 	sum->dirty += more->dirty;
@@ -58,19 +59,27 @@ static void add_up(struct forebay_info *sum, const struct forebay_info *more)
 	sum->volatile_pages += more->volatile_pages;
 }
 
-/* Neighbours with the same attributes are one range: the kernel's answer ends where a mapping does. */
+/*
+ * Neighbours with the same attributes are one range: the kernel's answer ends where a mapping does. Of what
+ * lies beyond the end, ranges that have any are shown: what the file may grow by can be attached.
+ */
 static bool gather_ranges(int fd, uint64_t size, json_object *ranges, struct forebay_info *total)
 {
 	struct forebay_info info, last = { };
 
-	for (uint64_t offset = 0; offset < size; offset = info.offset + info.length) {
-		if (forebay_range_info(fd, offset, 0, FOREBAY_INFO_RUN, &info))
+	for (uint64_t offset = 0; offset < END; offset = info.offset + info.length) {
+		bool inside = offset < size, adjoins = last.length && offset == last.offset + last.length;
+
+		if (!inside)	/* the page that it may begin in has been looked at */
+			offset = (offset + PS_PAGE_SIZE - 1) & ~(PS_PAGE_SIZE - 1ULL);
+		if (forebay_range_info(fd, offset, (inside ? size : END) - offset, FOREBAY_INFO_RUN, &info))
 			return false;
-		if (!info.length)	/* the file became shorter */
-			break;
+		if (!inside && !info.attributes)
+			continue;
 		add_up(total, &info);
-		if (last.length && last.attributes == info.attributes) {
+		if (adjoins && last.attributes == info.attributes) {
 			add_up(&last, &info);
+			last.length = info.offset + info.length - last.offset;
 			continue;
 		}
 		if (last.length)
@@ -123,11 +132,14 @@ static void print_range(json_object *range)
 {
 	json_object *names = json_object_object_get(range, "attributes");
 	size_t n = json_object_array_length(names);
-	uint64_t offset = number(range, "offset");
+	uint64_t offset = number(range, "offset"), length = number(range, "length");
+	char bytes[SIZE_TEXT] = "to any end";
 
-	printf("  %14" PRIu64 " %14" PRIu64 " %9" PRIu64 " %9" PRIu64 " %9" PRIu64 " %9" PRIu64 "  ", offset,
-	       number(range, "length"), number(range, "clean"), number(range, "out_of_sync"),
-	       number(range, "pinned"), number(range, "volatile"));
+	if (offset + length < END)
+		snprintf(bytes, sizeof(bytes), "%" PRIu64, length);
+	printf("  %14" PRIu64 " %14s %9" PRIu64 " %9" PRIu64 " %9" PRIu64 " %9" PRIu64 "  ", offset, bytes,
+	       number(range, "clean"), number(range, "out_of_sync"), number(range, "pinned"),
+	       number(range, "volatile"));
 	for (size_t i = 0; i < n; i++)
 		printf("%s%s", i ? ", " : "", json_object_get_string(json_object_array_get_idx(names, i)));
 	putchar('\n');

@@ -13,6 +13,7 @@ from libc import IOC_PIN, MAP_SHARED, MAP_SHARED_VALIDATE, MAP_SYNC, Mapping, dr
 from stack import LOWER, MOUNT, PAGE, SSD, drop_caches, run
 
 DAX = MAP_SHARED_VALIDATE | MAP_SYNC
+END = ((1 << 63) - 1) // PAGE
 
 
 def made(folder, count=32):
@@ -183,9 +184,9 @@ def test_command(stack):
 
     command("pin", path, "16k:64K")
     command("attach", path, f"{40 * PAGE}")
-    assert ranges() == [(0, 4, [], 0), (4, 16, ["pinned"], 16), (20, 20, [], 0), (40, 24, ["attached"], 0)]
+    assert ranges() == [(0, 4, [], 0), (4, 16, ["pinned"], 16), (20, 20, [], 0), (40, END - 40, ["attached"], 0)]
     table = command("status", path)
-    assert "pinned" in table and "attached" in table and "in the cache" in table
+    assert "pinned" in table and "attached" in table and "in the cache" in table and f"{40 * PAGE}     to any end" in table
     assert "0 dropped" not in command("drop", path, status=4)
     assert json.loads(command("drop", "--json", path, status=4)) == {"dropped": 0, "pinned": 16, "busy": 0}
     assert "64.0 KiB of" in command("status") or "64 KiB of" in command("status")
@@ -204,3 +205,32 @@ def test_command(stack):
     run(f"mount -o remount,pin_limit=64k {MOUNT}")
     assert "cannot pin so many" in command("pin", path, status=8)
     assert SSD and LOWER
+
+
+def test_command_and_an_empty_log(stack):
+    """What is attached is what the file may become, too; and what can't be written to can be detached."""
+    path = MOUNT / "log"
+    path.touch()
+
+    def ranges():
+        [found] = json.loads(run(f"forebay status --json {path}"))
+        return [(r["offset"], r["length"] // PAGE, r["attributes"], r["out_of_sync"]) for r in found["ranges"]]
+
+    assert ranges() == []
+    run(f"forebay attach {path}")
+    assert ranges() == [(0, END, ["attached"], 0)]
+    path.write_bytes(b"five!" * PAGE + b"1")
+    assert ranges() == [(0, END, ["attached"], 6)]
+    run(f"forebay detach {path} 010:{8 * PAGE - 10}")   # not octal
+    assert ranges() == [(0, 5, [], 6), (8 * PAGE, END - 8, ["attached"], 0)]
+    run(f"forebay detach {path}; forebay attach {path} {4 * PAGE}:{PAGE}; forebay attach {path} {64 * PAGE}:{2 * PAGE}")
+    assert ranges() == [(0, 4, [], 4), (4 * PAGE, 1, ["attached"], 1), (5 * PAGE, 0, [], 1), (64 * PAGE, 2, ["attached"], 0)]
+    run(f"chattr +i {path}")
+    assert "is immutable" in run(f"forebay attach {path}", check=False)
+    run(f"forebay detach {path}; chattr -i {path}")
+    assert "only root may attach" in run(f"setpriv --bounding-set -sys_admin forebay attach {path}", check=False)
+    assert [found[:3] for found in ranges()] == [(0, 5, [])]
+    run(f"forebay attach {path}; mount -o remount,ro {MOUNT}")
+    run(f"forebay detach {path}")
+    assert stack.value("pages_pinned") == 0 and len(ranges()) == 1
+    run(f"mount -o remount,rw {MOUNT}")
