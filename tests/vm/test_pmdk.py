@@ -49,9 +49,15 @@ def test_pools(folder, layout):
 @pytest.mark.parametrize("engine, options", [
     ("libpmem", "--direct=1"), ("libpmem", "--direct=0 --sync=1"), ("mmap", "--fsync=1"), ("mmap", "--fdatasync=16"),
 ])
-def test_fio(folder, engine, options):
-    """fio writes at random and verifies what it finds afterwards."""
+def test_fio(folder, shared, engine, options):
+    """fio writes at random, by way of PMem, and verifies what it finds afterwards."""
+    absorbed = shared.value("pages_absorbed")
     done = subprocess.run(f"fio --name=f --filename={folder}/f --size=8m --bs=4k --rw=randwrite --ioengine={engine} {options} "
                           "--thread --verify=crc32c --do_verify=1 --verify_fatal=1", shell=True, text=True, check=False,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     assert done.returncode == 0, done.stdout
+    if engine == "libpmem":
+        with open(folder / "f", "rb") as file:
+            assert pages(file.fileno()) == 2048
+    else:       # fio drops its file before it verifies it
+        assert shared.value("pages_absorbed") - absorbed > 1900
