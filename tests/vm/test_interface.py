@@ -414,6 +414,7 @@ def test_files(few):
     os.pwrite(fd, b"x" * 16 * PAGE, 0)
     os.fsync(fd)
     assert call("pin", fd) == errno.ENOSPC and few.value("pages_pinned") == 0
+    assert "table of files is full" in run(f"forebay pin {MOUNT}/extra", check=False)
     pid = os.fork()
     if not pid:
         signal.signal(signal.SIGBUS, signal.SIG_DFL)
