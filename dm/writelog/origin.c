@@ -257,15 +257,15 @@ static bool dwl_piece_damaged(struct dwl *w, const struct dwl_piece *piece, void
 		if (dwl_readable(dwl_data(w, block.value), sectors << WL_SECTOR_SHIFT, page))
 			continue;
 		damaged = true;
-		DMERR_LIMIT("%pg: data of sector %llu of the origin are lost: damaged in the log", w->cache->bdev,
-			    block.sector);
+		DMERR_LIMIT("%pg: data of sector %llu of the origin are lost: damaged in the log",
+			    w->cache->bdev, block.sector);
 		if (w->params.skip_damage)
 			dwl_index_lose(w, &block);
 	}
 	return damaged;
 }
 
-/* Something has failed; is it the log? The origin's driver, too, may have come upon that when it read our pages. */
+/* Something has failed: is it the log? It may also have been the origin's driver that could not read it. */
 static bool dwl_log_damaged(struct dwl *w)
 {
 	struct page *page = mempool_alloc(&w->bounce, GFP_NOIO);
