@@ -43,15 +43,17 @@ bench: modules tools ## compare Forebay with its peers (BENCH='sync --full'; ben
 
 PYTEST = /usr/bin/python3 -m pytest -q -p no:cacheprovider
 
-test: ## what CI runs: crash states and units on the host; semantics, the command and power cuts in the guest (N=4)
+test: ## what CI runs: crash states and units on the host; semantics, the command, PMDK and power cuts in the guest (N=4)
 	scripts/setup --for test
 	@$(MAKE) --no-print-directory modules tools
 	@$(MAKE) --no-print-directory test-core test-host test-tools
-	tests/run --boot calls,interface,emu
+	tests/run --boot calls,interface,emu,agree
 	tests/powercut/run $(or $(N),4) --fs ext4,xfs
+	tests/powercut/run 2 --flushed --fs ext4
+	tests/pmdk/run 2
 
 test-all: ## everything: test, and test-vm, test-apps, test-machine (KERNEL=debug: under KASAN and lockdep)
-	@$(MAKE) --no-print-directory test test-vm test-apps test-pmdk test-machine
+	@$(MAKE) --no-print-directory test test-vm test-apps test-machine
 
 test-host: ## unit tests of the Python parts
 	$(PYTEST) tests/bench tests/powercut tests/apps tests/lib
