@@ -156,10 +156,13 @@ void ps_file_set_size(struct ps *ps, u32 file, u64 size)
  */
 int ps_file_read(const struct ps *ps, u32 file, struct ps_file_info *info)
 {
-	const struct ps_file_onmedia *rec = &ps->files[file];
-	u64 commit = load(&rec->commit);
+	struct ps_file_onmedia rec;
+	u64 commit;
 
 	memset(info, 0, sizeof(*info));
+	if (!pm_read(&rec, &ps->files[file], sizeof(rec)))
+		return -EUCLEAN;
+	commit = le64_to_cpu(rec.commit);
 	info->state = commit & PS_FILE_STATE_MASK;
 	info->generation = commit >> PS_FILE_GEN_SHIFT;
 	if (info->state > PS_FILE_UNLINKED ||
@@ -167,13 +170,13 @@ int ps_file_read(const struct ps *ps, u32 file, struct ps_file_info *info)
 		return -EUCLEAN;
 	if (info->state == PS_FILE_FREE)
 		return 0;
-	if (!info->generation || rec->len > PS_HANDLE_MAX ||
-	    le32_to_cpu(rec->crc) != file_crc(rec, info->generation))
+	if (!info->generation || rec.len > PS_HANDLE_MAX ||
+	    le32_to_cpu(rec.crc) != file_crc(&rec, info->generation))
 		return -EUCLEAN;
-	info->size = load(&rec->size);
-	info->handle.type = rec->type;
-	info->handle.len = rec->len;
-	memcpy(info->handle.bytes, rec->handle, rec->len);
+	info->size = le64_to_cpu(rec.size);
+	info->handle.type = rec.type;
+	info->handle.len = rec.len;
+	memcpy(info->handle.bytes, rec.handle, rec.len);
 	return 0;
 }
 
@@ -348,11 +351,15 @@ void ps_page_free(struct ps *ps, u32 page)
  */
 int ps_page_read(const struct ps *ps, u32 page, struct ps_page_info *info)
 {
-	u64 commit = load(&ps->pages[page].commit);
-	u64 check = load(&ps->pages[page].check);
+	struct ps_page_onmedia rec;
 	struct ps_file_info file;
+	u64 commit, check;
 
 	memset(info, 0, sizeof(*info));
+	if (!pm_read(&rec, &ps->pages[page], sizeof(rec)))
+		return -EUCLEAN;
+	commit = le64_to_cpu(rec.commit);
+	check = le64_to_cpu(rec.check);
 	if (!commit)
 		return 0;
 	info->state = commit & PS_PAGE_STATE_MASK;
