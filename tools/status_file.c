@@ -72,6 +72,8 @@ static bool gather_ranges(int fd, uint64_t size, json_object *ranges, struct for
 
 		if (!inside)	/* the page that it may begin in has been looked at */
 			offset = (offset + PS_PAGE_SIZE - 1) & ~(PS_PAGE_SIZE - 1ULL);
+		if (offset >= END)
+			break;
 		if (forebay_range_info(fd, offset, (inside ? size : END) - offset, FOREBAY_INFO_RUN, &info))
 			return false;
 		if (!inside && !info.attributes)

@@ -19,6 +19,7 @@ enum { COA_CLEAN, COA_COLD, COA_HOT, COA_LISTS };
 
 #define COA_HASHES		3
 #define COA_BITS_PER_SLOT	8
+#define COA_MOST_BITS		25		/* forgetting takes time, with interrupts off */
 #define COA_TICK		1		/* jiffies without a bio: the device is idle */
 #define COA_BATCH		64
 
@@ -165,7 +166,7 @@ static int coa_init(struct dtc *t)
 		INIT_LIST_HEAD(&coa->lists[i]);
 	coa->t = t;
 	coa->most = t->nr_slots;
-	coa->filter_bits = clamp(order_base_2((u64)t->nr_slots * COA_BITS_PER_SLOT), 6, 31);
+	coa->filter_bits = clamp(order_base_2((u64)t->nr_slots * COA_BITS_PER_SLOT), 6, COA_MOST_BITS);
 	coa->filter = vzalloc(BITS_TO_LONGS(1ul << coa->filter_bits) * sizeof(long));
 	INIT_DELAYED_WORK(&coa->work, coa_idle);
 	t->policy_data = coa;

@@ -30,24 +30,53 @@ void dtc_set_wake(struct dtc_set *set)
 		wake_up_all(&set->wait);
 }
 
-/* Is one of these blocks being read from a slot (then new readers wait from now on), or written anywhere? */
-static bool dtc_set_busy(struct dtc_set *set, u64 first, u64 last)
+/* Is one of these blocks written anywhere? And are there @readers of one? */
+static bool dtc_set_written(struct dtc_set *set, u64 first, u64 last, bool *readers)
 {
 	struct dtc_range *range;
 	struct dtc_slot *slot;
-	bool busy = false;
+	bool written = false;
 
+	*readers = false;
 	hlist_for_each_entry(range, &set->ranges, node)
-		if (range->first <= last && range->last >= first)
-			return true;
+		written |= range->first <= last && range->last >= first;
 	list_for_each_entry(slot, &set->queue, queue) {
 		if (slot->block < first || slot->block > last)
 			continue;
-		if (slot->readers)
-			slot->awaited = true;
-		busy |= slot->state != DTC_VALID || slot->readers;
+		written |= slot->state != DTC_VALID;
+		*readers |= slot->readers > 0;
 	}
-	return busy;
+	return written;
+}
+
+/* Keeps new readers of the blocks out, or no longer. A slot may have gone and come back meanwhile. */
+static void dtc_set_await(struct dtc_set *set, u64 first, u64 last, bool begin)
+{
+	struct dtc_slot *slot;
+
+	list_for_each_entry(slot, &set->queue, queue) {
+		if (slot->block < first || slot->block > last)
+			continue;
+		if (begin && slot->awaited < U8_MAX)
+			slot->awaited++;
+		else if (!begin && slot->awaited)
+			slot->awaited--;
+	}
+	if (!begin)
+		dtc_set_wake(set);
+}
+
+/* Nobody is at work on the blocks? If only readers are, no more of them come until somebody is who writes. */
+static bool dtc_set_idle(struct dtc_set *set, u64 first, u64 last, bool *awaiting)
+{
+	bool readers, written = dtc_set_written(set, first, last, &readers);
+	bool await = readers && !written;
+
+	if (unlikely(await != *awaiting)) {
+		*awaiting = await;
+		dtc_set_await(set, first, last, await);
+	}
+	return !written && !readers;
 }
 
 /**
@@ -56,19 +85,14 @@ static bool dtc_set_busy(struct dtc_set *set, u64 first, u64 last)
  * @first: of the blocks
  * @last: of the blocks
  *
- * Readers that come while readers are at work would keep us from them for ever: so they wait, too.
+ * Readers that come while readers are at work would keep us from them for ever: so they wait, too. But not
+ * while we wait for writers, which may be long.
  */
 void dtc_set_wait_idle(struct dtc_set *set, u64 first, u64 last)
 {
-	struct dtc_slot *slot;
+	bool awaiting = false;
 
-	if (likely(!dtc_set_busy(set, first, last)))
-		return;
-	wait_event_lock_irq(set->wait, !dtc_set_busy(set, first, last), set->lock);
-	list_for_each_entry(slot, &set->queue, queue)
-		if (slot->block >= first && slot->block <= last)
-			slot->awaited = false;
-	dtc_set_wake(set);
+	wait_event_lock_irq(set->wait, dtc_set_idle(set, first, last, &awaiting), set->lock);
 }
 
 /**
@@ -120,7 +144,7 @@ void dtc_set_leave(struct dtc *t, struct dtc_set *set, struct dtc_slot *slot)
 	slot->block = DTC_NO_BLOCK;
 	slot->state = DTC_FREE;
 	slot->wanted = false;
-	slot->awaited = false;
+	slot->awaited = 0;
 	slot->clean = false;
 	if (!slot->readers)
 		dtc_slot_put(t, slot);

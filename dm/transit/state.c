@@ -42,8 +42,10 @@ void dtc_postsuspend(struct dm_target *ti)
 	dtc_drain(t);
 	cancel_delayed_work_sync(&t->retry);
 	flush_workqueue(t->evictors);
-	for (nr = 0; nr < dtc_nr_sets(t); nr++)
+	for (nr = 0; nr < dtc_nr_sets(t); nr++) {
 		dtc_settle(t, &t->sets[nr]);
+		cond_resched();
+	}
 }
 
 void dtc_resume(struct dm_target *ti)

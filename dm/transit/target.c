@@ -148,7 +148,8 @@ static void dtc_io_hints(struct dm_target *ti, struct queue_limits *limits)
 	limits->features &= ~BLK_FEAT_POLL;
 	/* A BTT fails segments that are no whole blocks: better EINVAL than EIO, and only past the cache. */
 	if (!queue_is_mq(bdev_get_queue(t->below->bdev)))
-		limits->dma_alignment = max(limits->dma_alignment, size - 1);
+		limits->dma_alignment = max(limits->dma_alignment,
+					    bdev_logical_block_size(t->below->bdev) - 1);
 	limits->max_write_zeroes_sectors = round_down(limits->max_write_zeroes_sectors, size >> SECTOR_SHIFT);
 }
 

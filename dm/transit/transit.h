@@ -86,9 +86,9 @@ struct dtc_slot {
 	u32 readers;			/* at work in it */
 	u8 state;
 	bool wanted : 1;		/* to be evicted */
-	bool awaited : 1;		/* somebody waits until nobody reads it: no new readers */
 	bool clean : 1;			/* valid, and the device has the same */
 	u8 tries;			/* how often the device has refused it */
+	u8 awaited;			/* so many wait until nobody reads it: no new readers */
 };
 
 /* Blocks that a bio below will write. */

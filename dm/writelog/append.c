@@ -11,6 +11,9 @@
 
 #include "trace.h"
 
+/* Not from what is left for those who free memory by writing to us: the reserve is for them. */
+#define DWL_GFP_MAY_FAIL	(__GFP_NORETRY | __GFP_NOWARN | __GFP_NOMEMALLOC)
+
 /* Where the data come from, and go to in the index. */
 struct dwl_portion {
 	enum wl_op op;
@@ -131,8 +134,8 @@ static int dwl_pin_all(struct dwl *w, struct dwl_portion *p, gfp_t gfp)
 static int dwl_pin(struct dwl *w, struct dwl_portion *p)
 {
 	if (dwl_nowait(p))
-		return dwl_pin_all(w, p, GFP_NOWAIT | __GFP_NORETRY | __GFP_NOWARN) ? -EAGAIN : 0;
-	if (likely(!dwl_pin_all(w, p, GFP_NOIO | __GFP_NORETRY | __GFP_NOWARN)))
+		return dwl_pin_all(w, p, GFP_NOWAIT | DWL_GFP_MAY_FAIL) ? -EAGAIN : 0;
+	if (likely(!dwl_pin_all(w, p, GFP_NOIO | DWL_GFP_MAY_FAIL)))
 		return 0;
 	/* One at a time, and with nothing pinned before: so the reserve is enough. */
 	mutex_lock(&w->index.short_of_memory);

@@ -169,16 +169,18 @@ static int dwl_check_origin(struct dwl *w)
 		DMERR("%pg: holds writes to another origin than %pg", w->cache->bdev, w->origin->bdev);
 		return -EINVAL;
 	}
-	if (!w->params.has_origin_id)
-		id = bound;
-	if (le64_to_cpu(w->wl.super.origin_sectors) != w->ti->len ||
-	    memcmp(bound, id, sizeof(no_id))) {
-		u8 copy[WL_ORIGIN_ID_SIZE];
-
-		memcpy(copy, id, sizeof(copy));
-		wl_bind(&w->wl, w->ti->len, copy);
-	}
 	return 0;
+}
+
+/* From now on the log is this origin's, of this size; it has been taken. */
+void dwl_device_bind(struct dwl *w)
+{
+	const u8 *bound = w->wl.super.origin_id;
+	u8 id[WL_ORIGIN_ID_SIZE];
+
+	memcpy(id, w->params.has_origin_id ? w->params.origin_id : bound, sizeof(id));
+	if (le64_to_cpu(w->wl.super.origin_sectors) != w->ti->len || memcmp(bound, id, sizeof(id)))
+		wl_bind(&w->wl, w->ti->len, id);
 }
 
 /**

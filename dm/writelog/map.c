@@ -96,10 +96,19 @@ static void dwl_count_write(struct dwl *w, struct bio *bio)
 	}
 }
 
+/* What it takes of the log; for zeros, which take but a header there, what they take in the index. */
+static u64 dwl_bytes(const struct dwl *w, const struct bio *bio)
+{
+	if (bio_op(bio) == REQ_OP_WRITE)
+		return bio->bi_iter.bi_size;
+	if (bio_op(bio) == REQ_OP_DISCARD)
+		return WL_LINE;
+	return ((bio_sectors(bio) >> w->block_shift >> DWL_REGION_SHIFT) + 1) * sizeof(struct dwl_region);
+}
+
 static int dwl_write(struct dwl *w, struct bio *bio)
 {
-	/* Without data it takes a header: a cache line. */
-	u64 bytes = bio_op(bio) == REQ_OP_WRITE ? bio->bi_iter.bi_size : WL_LINE;
+	u64 bytes = dwl_bytes(w, bio);
 	struct bvec_iter iter = bio->bi_iter;
 	u64 sector = iter.bi_sector, began = dwl_now(w);
 	int err;

@@ -114,7 +114,7 @@ static void dwl_pace(struct dwl *w)
 	u32 low = w->params.low_mark, level = dwl_space_level(w), most = w->params.depth * DWL_UNITS;
 	int patience;
 
-	if (!READ_ONCE(w->space.throttled) && READ_ONCE(w->flush_to) <= w->freed_to) {
+	if (!dwl_short(w) && READ_ONCE(w->flush_to) <= w->freed_to) {
 		most = 1 + (most - 1) * (max(level, low) - low) / (100 - low);
 		for (patience = 20; patience && dwl_reads_below(w) > 0; patience--)
 			usleep_range(100, 300);
@@ -180,7 +180,7 @@ static void *dwl_bounce_room(struct dwl *w, struct bio *bio, u32 *room)
 	return page_address(mempool_alloc(&w->bounce, GFP_NOIO));
 }
 
-/* Adds the first bytes of a piece; returns how many, 0: the bio is full, -EIO: unreadable. */
+/* Adds the first bytes of a piece; returns how many, 0: the bio is full, -EUCLEAN: unreadable. */
 static int dwl_bio_add(struct dwl *w, struct bio *bio, const void *data, u32 bytes)
 {
 	unsigned long lost;
@@ -198,7 +198,7 @@ static int dwl_bio_add(struct dwl *w, struct bio *bio, const void *data, u32 byt
 	lost = copy_mc_to_kernel(to, data, bytes);
 	/* Added all the same: whoever frees the bio frees its pages. */
 	if (!bio_add_page(bio, virt_to_page(to), bytes, offset_in_page(to)) || lost)
-		return -EIO;
+		return -EUCLEAN;
 	return bytes;
 }
 
@@ -272,8 +272,10 @@ static bool dwl_log_damaged(struct dwl *w)
 	bool damaged = false;
 	u32 i;
 
-	for (i = 0; i < w->nr_pieces; i++)
+	for (i = 0; i < w->nr_pieces && !dwl_worker_leaves(); i++) {
 		damaged |= dwl_piece_damaged(w, &w->pieces[i], page_address(page));
+		cond_resched();
+	}
 	mempool_free(page, &w->bounce);
 	return damaged;
 }
@@ -291,7 +293,7 @@ static void dwl_bios_wait(struct dwl *w)
  *
  * Return: 0, when all of them are there, and will be durable when it has been
  * flushed; else they may or may not be, and it may be -EINTR: the worker leaves;
- * -EUCLEAN: some can't be read from the log.
+ * -EUCLEAN: some can't be read from the log; -EAGAIN: nor are they wanted any more.
  */
 int dwl_origin_write_pieces(struct dwl *w)
 {
@@ -321,7 +323,11 @@ int dwl_origin_write_pieces(struct dwl *w)
 	dwl_bios_wait(w);
 	if (!err)
 		err = blk_status_to_errno(READ_ONCE(w->batch_status));
-	return err && err != -EINTR && dwl_log_damaged(w) ? -EUCLEAN : err;
+	if (!err || err == -EINTR || (err != -EUCLEAN && w->failing_since))
+		return err;
+	if (!dwl_log_damaged(w))
+		return err == -EUCLEAN ? -EINTR : err;
+	return w->params.skip_damage ? -EAGAIN : -EUCLEAN;
 }
 
 static void dwl_flush_bio_done(struct bio *bio)

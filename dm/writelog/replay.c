@@ -66,12 +66,12 @@ static void dwl_report(struct dwl *w, const struct wl_damage *d)
 	dwl_count(w, DWL_MEDIUM_ERRORS, 1);
 }
 
-/* Memory for the index; the machine that filled the log may have had more of it. */
+/* Memory for the index, but not all: the machine that filled the log may have had more, or it is forged. */
 static struct dwl_region *dwl_replay_pin(struct dwl *w, u64 number)
 {
 	struct dwl_region *region = NULL;
 
-	if (atomic_long_read(&w->nr_regions) < 2 * w->max_regions)
+	if (atomic_long_read(&w->nr_regions) < (totalram_pages() << PAGE_SHIFT) / 2 / sizeof(*region))
 		region = dwl_index_pin(w, number, GFP_NOIO | __GFP_RETRY_MAYFAIL);
 	if (!region)
 		DMERR("%pg: no memory for an index of more than %ld KiB", w->cache->bdev,
@@ -168,8 +168,8 @@ static int dwl_replay_entries(struct dwl *w, struct wl_cursor *cursor, u64 *entr
 			dwl_report(w, &cursor->damage);
 			if (!w->params.skip_damage)
 				return more;
-			/* Left out here, but writeback will find it, whole or not. */
-			if (cursor->damage.kind == WL_BAD_ENTRY)
+			/* Writeback must find it damaged, too, though all that is there may be whole. */
+			if (cursor->damage.kind == WL_BAD_SUM)
 				atomic_inc(&w->gens[cursor->damage.gen].seq);
 			if (!bad_data)
 				continue;

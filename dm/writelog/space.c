@@ -145,12 +145,12 @@ void dwl_space_update(struct dwl *w)
 		   (w->nr_free < w->wl.nr_gens && atomic_long_read(&w->nr_regions) >= w->max_regions));
 	if (!s->throttled)
 		s->credit = 0;
-	/* Nothing comes back for a while: writers may have what there is. */
-	else if (w->failing_since)
+	/* Nothing comes back for a while: writers may have what there is in the log, but not in DRAM. */
+	else if (w->failing_since && atomic_long_read(&w->nr_regions) < w->max_regions)
 		s->credit = (s64)w->nr_free * w->gen_bytes;
 	dwl_space_serve(w);
 	spin_unlock_irqrestore(&s->lock, flags);
-	if (s->throttled || dwl_space_level(w) >= w->params.high_mark)
+	if (dwl_short(w) || dwl_space_level(w) >= w->params.high_mark)
 		wake_up(&w->kick);
 }
 

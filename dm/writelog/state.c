@@ -55,6 +55,7 @@ static int dwl_load(struct dwl *w)
 		dwl_free_state(w);
 		return err;
 	}
+	dwl_device_bind(w);
 	w->loaded = true;
 	dwl_space_update(w);
 	return 0;

@@ -21,12 +21,6 @@
 #define DWL_RETRY_LEAST		(HZ / 4)
 #define DWL_RETRY_MOST		(4 * HZ)
 
-/* Writers wait for room, in the log or in DRAM. */
-static bool dwl_short(const struct dwl *w)
-{
-	return READ_ONCE(w->space.throttled) || READ_ONCE(w->index.starved);
-}
-
 /* Closed generations are to be written back. */
 static bool dwl_wanted(struct dwl *w)
 {
@@ -273,6 +267,10 @@ static void dwl_work(struct dwl *w)
 		if (err == -EINTR)
 			break;
 		err = err ?: flush_err;
+		if (err == -EAGAIN) {		/* what was damaged is left out now */
+			dwl_count(w, DWL_MEDIUM_ERRORS, 1);
+			continue;
+		}
 		dwl_health_is(w, err);
 		delay = err ? min(2 * delay, DWL_RETRY_MOST) : DWL_RETRY_LEAST;
 		if (err)

@@ -206,7 +206,7 @@ struct dwl {
 
 	struct dwl_hash index;
 	atomic_long_t nr_regions;
-	long max_regions;		/* more: writeback makes room in DRAM; twice as many: no replay */
+	long max_regions;		/* more: writeback makes room in DRAM */
 	struct srcu_struct srcu;		/* what was found in the index */
 
 	struct dwl_gen *gens;
@@ -287,6 +287,7 @@ void dwl_params_print(struct dwl *w, char *result, unsigned int maxlen, unsigned
 /* device.c */
 int dwl_device_open(struct dwl *w);
 int dwl_device_load(struct dwl *w);
+void dwl_device_bind(struct dwl *w);
 void dwl_device_close(struct dwl *w);
 
 /* state.c */
@@ -363,6 +364,12 @@ void dwl_status(struct dm_target *ti, status_type_t type, unsigned int flags, ch
 		unsigned int maxlen);
 int dwl_latency_print(struct dwl *w, char *result, unsigned int maxlen);
 u64 dwl_total(const struct dwl *w, enum dwl_counter counter);
+
+/* Writers wait for room, in the log or in DRAM. */
+static inline bool dwl_short(const struct dwl *w)
+{
+	return READ_ONCE(w->space.throttled) || READ_ONCE(w->index.starved);
+}
 
 static inline void dwl_count(struct dwl *w, enum dwl_counter counter, u64 n)
 {
