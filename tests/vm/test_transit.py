@@ -174,8 +174,8 @@ def test_same_blocks(over_btt, options):
 def test_same_blocks_on_a_slow_device(cache):
     """Evictions that take long, so that writers and readers meet them."""
     cache.sectors = 2048
-    delayed(cache, 4).create(cache_size="64K", block_size=BLOCK)
-    verificator(f"whole {cache.device} 131072 8 {WRITES // 4} 8 4 {BLOCK} 16384 {STATE}")
+    delayed(cache, 20 if DEBUG else 4).create(cache_size="64K", block_size=BLOCK)
+    verificator(f"whole {cache.device} 131072 8 {max(WRITES // 4, 150)} 8 4 {BLOCK} 16384 {STATE}")
     status = cache.status()
     assert status["bypassed"] > 0 and status["read_hits"] > 0 and status["write_hits"] > 0, status
     cache.remove()
