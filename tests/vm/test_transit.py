@@ -17,6 +17,7 @@ from stack import SSD, SSD2, block_name, fails, run
 from transit import BTT, POLICIES, VARIANTS, Transit, btt
 
 WRITES = int(os.environ.get("FOREBAY_OPS", "2000")) // 2
+DEBUG = "debug" in os.uname().release
 ROUNDS = int(os.environ.get("FOREBAY_ROUNDS", "40"))
 STATE = "/tmp/verificator.state"
 BLOCK, MIB = 4096, 1 << 20
