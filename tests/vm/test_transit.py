@@ -90,22 +90,28 @@ def test_buffers_over_a_btt(over_btt):
     assert over_btt.read(0, 2 * BLOCK) == noise(3 * BLOCK)[BLOCK:]
 
 
+def reads_go_on(cache):
+    """Waits until some more have been answered from slots."""
+    before, until = cache.status()["read_hits"], time.monotonic() + 30
+    while cache.status()["read_hits"] < before + 100:
+        assert time.monotonic() < until, cache.status()
+        time.sleep(0.1)
+
+
 def test_steady_readers(cache):
     """A writer keeps new readers out of its slot, and lets them in again. (That readers could hold it up for ever takes more
     processors than a test machine has: with two, a reader that is not running decides how long all this takes.)"""
     cache.create(block_size=BLOCK, cache_size=MIB, **STAGED)
     cache.put(0, noise(65536))
     readers = subprocess.Popen(f"exec fio --name=x --filename={cache.device} --rw=read --bs=64k --size=64k --direct=1 --ioengine=psync "
-                               "--numjobs=4 --thread --time_based --runtime=60 >/dev/null", shell=True)
+                               "--numjobs=4 --thread --time_based --runtime=300 >/dev/null", shell=True)
     try:
-        time.sleep(5)
+        reads_go_on(cache)
         begun = time.monotonic()
         for i in range(10):
             cache.put(0, noise(65536, i))
         assert time.monotonic() - begun < 30
-        before = cache.status()["read_hits"]
-        time.sleep(1)
-        assert cache.status()["read_hits"] > before
+        reads_go_on(cache)
         run(f"blkdiscard -l 65536 {cache.device}")
         assert cache.status()["used"] == 0
         assert readers.poll() is None
