@@ -22,7 +22,9 @@ fsync; and a name that changed since it was synced may be lost or lead where it 
 Which call vouches for what:
     fsync, syncfs                   contents, size, the file's names
     fdatasync                       contents, size, and that the file exists
-    msync, O_SYNC, O_DSYNC write    the same of the range, the size as far as it is needed to read the range
+    O_SYNC, O_DSYNC write           the same of the range, the size as far as it is needed to read the range
+    msync                           the same, the size as far as something was stored in the range: xfs moves the end of file
+                                    up as it writes pages back, and a hole has none
     flushed MAP_SYNC store          the same; the size only where the store faults, in a new mapping: a page that is mapped
                                     already takes the store without the kernel's knowing that the file grew meanwhile
     fsync of the directory          its names
@@ -73,15 +75,19 @@ class File:
         self.hole_ends = set()
         self.pending = []
 
-    def sync_range(self, start, end, size_too=True):
+    def stored_to(self, start, end):
+        """Where what was written to the range and isn't synced ends; 0: nothing."""
+        return max((min(end, last) for first, last, data in self.pending if data and first < end and last > start), default=0)
+
+    def sync_range(self, start, end, size_to):
+        """The range is synced; the size is at least @size_to then, if the file is so long."""
         end = min(end, len(self.now))
         if start >= end:
             return
         if len(self.synced) < end:
             self.synced.extend(bytes(end - len(self.synced)))
         self.synced[start:end] = self.now[start:end]
-        if size_too:
-            self.sizes = {max(size, end) for size in self.sizes}
+        self.sizes = {max(size, min(size_to, end)) for size in self.sizes}
         left = []
         for entry in self.pending:
             left += _without(entry, start, end)
@@ -251,8 +257,12 @@ class Writer:
             file.sync()
             names.sync_file(id_, all_names=code is Code.FSYNC)
         elif code in RANGE_SYNCS or code is Code.MSYNC:
-            faults = code is not Code.STORE_FLUSH or op.flags & FRESH
-            file.sync_range(op.offset, op.offset + op.length, size_too=faults)
+            end = size_to = op.offset + op.length
+            if code is Code.MSYNC:
+                size_to = file.stored_to(op.offset, end)
+            elif code is Code.STORE_FLUSH and not op.flags & FRESH:
+                size_to = 0
+            file.sync_range(op.offset, end, size_to)
             names.sync_file(id_, all_names=False)
         elif code is Code.SYNC_DIRECTORY:
             names.sync()

@@ -98,7 +98,7 @@ class TestRange:
     def test_only_the_range_is_vouched_for(self):
         file = File(bytes(3 * PAGE))
         file.write(0, b"a" * 3 * PAGE)
-        file.sync_range(PAGE, 2 * PAGE)
+        file.sync_range(PAGE, 2 * PAGE, 2 * PAGE)
         middle = b"a" * PAGE
         assert good(file, bytes(PAGE) + middle + bytes(PAGE))
         assert good(file, middle * 3)
@@ -107,7 +107,7 @@ class TestRange:
     def test_a_write_is_cut_around_it(self):
         file = File(b"........")
         file.write(1, b"123456")
-        file.sync_range(3, 5)
+        file.sync_range(3, 5, 5)
         assert good(file, b"...34...") and good(file, b".123456.")
         assert not good(file, b".1234.7.")
 
@@ -115,10 +115,21 @@ class TestRange:
         file = File(b"ab")
         file.write(2, b"cd")
         file.write(4, b"ef")
-        file.sync_range(2, 4)
+        file.sync_range(2, 4, 4)
         assert good(file, b"abcd") and good(file, b"abcd\0f") and good(file, b"abcdef")
         assert not good(file, b"ab")
 
+
+    def test_msync_vouches_for_the_size_where_something_was_stored(self):
+        """Not in a hole before something that was not synced: seen on xfs."""
+        for offset, sizes in ((PAGE, {0, 3 * PAGE}), (2 * PAGE, {2 * PAGE + 100, 3 * PAGE})):
+            writer = Writer({0: 10}, {10: b""}, NOISE_BYTES)
+            writer.apply(Op(Code.WRITE, 0, offset=2 * PAGE, length=100))
+            writer.apply(Op(Code.TRUNCATE, 0, length=3 * PAGE))
+            writer.files[10].sizes = {0, 3 * PAGE}
+            writer.apply(Op(Code.MSYNC, 0, offset=offset, length=PAGE))
+            assert writer.files[10].sizes == sizes
+            assert good(writer.files[10], b"") == (offset == PAGE)
 
     def test_a_flushed_store_vouches_for_the_size_where_it_faults(self):
         for flags, sizes in ((FRESH, {8}), (0, {2, 8})):
