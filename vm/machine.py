@@ -44,9 +44,10 @@ class Result:
 
 
 class Machine:
-    def __init__(self, settings=None, command=("true",), stdout=None, stderr=None):
+    def __init__(self, settings=None, command=("true",), stdout=None, stderr=None, again=None):
         """`stdout` and `stderr` are called with bytes as they come, in the machine's thread. Without `stdout`, lines()
-        has them; without `stderr`, they go to this process's."""
+        has them; without `stderr`, they go to this process's. `again` is called before a boot is tried once more: what
+        QEMU was connected to may have to be started anew."""
         self.settings = settings or Settings()
         self.command = list(command)
         self.console = None
@@ -54,6 +55,7 @@ class Machine:
         self._partial = {"out": b"", "control": b""}
         self._stdout = stdout or self._queue_lines
         self._stderr = stderr or _to_stderr
+        self._again = again
         self._leaks = b""
         self._status = self._boot_seconds = self._result = self._failure = self._process = None
         self._cut = self._timed_out = False
@@ -111,6 +113,8 @@ class Machine:
                 if attempt + 1 == BOOTS or not self._crashed_in_boot():
                     break
                 print("vm: the kernel crashed before it came to the command; once more", file=sys.stderr, flush=True)
+                if self._again:
+                    self._again()
             self._result = self._conclude()
         except BaseException as failure:        # raised again in wait()
             self._failure = failure

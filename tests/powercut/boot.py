@@ -97,7 +97,7 @@ class Boot:
         self.images.joinpath("noise").write_bytes(NOISE_BYTES)
         with Drive(BUILD / "bin/ssd", self.images / "ssd.img", SSD_BYTES, self.dice.ssd_seed,
                    self.images / "ssd.json", socket) as drive:
-            machine = Machine(self._settings(drive), ["sh", str(HERE / "guest.sh")])
+            machine = Machine(self._settings(drive), ["sh", str(HERE / "guest.sh")], again=drive.again)
             with machine:
                 self._follow(machine)
                 if self.outcome.failures:

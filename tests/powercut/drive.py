@@ -16,6 +16,15 @@ class Drive:
         self._argv = ["setpriv", "--pdeathsig", "KILL", "--", program, socket, image, str(size), str(seed), report]
 
     def __enter__(self):
+        self._start()
+        return self
+
+    def again(self):
+        """For another QEMU: the one before is gone, and the SSD with it."""
+        self._process.wait(timeout=60)
+        self._start()
+
+    def _start(self):
         self.socket.unlink(missing_ok=True)
         self._process = subprocess.Popen(self._argv)
         deadline = time.monotonic() + SOCKET_WAIT
@@ -23,7 +32,6 @@ class Drive:
             if self._process.poll() is not None or time.monotonic() > deadline:
                 raise RuntimeError("the SSD does not start")
             time.sleep(0.01)
-        return self
 
     def __exit__(self, *exception):
         if self._process.poll() is None:

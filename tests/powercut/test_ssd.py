@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from .drive import Drive
+
 BLOCK = 4096
 BYTES = 64 * BLOCK
 READ, WRITE, DISCONNECT, FLUSH = range(4)
@@ -135,3 +137,16 @@ def test_a_second_flush_covers_it(use, seed):
     content = use(seed, actions)
     assert block(content, 0) == OLD
     assert block(content, 1) in (NEW, bytes(BLOCK))
+
+
+def test_drive_comes_again(program, tmp_path):
+    """When a boot that the emulator has spoiled is tried once more, with the same image."""
+    with Drive(program, tmp_path / "image", BYTES, 1, tmp_path / "report", tmp_path / "socket") as drive:
+        first = Client(drive.socket)
+        first.ask(WRITE, 0, data=NEW, flags=FUA)
+        first.socket.close()
+        drive.again()
+        second = Client(drive.socket)
+        assert second.ask(READ, 0, BLOCK) == NEW
+        second.socket.close()
+        assert drive.lost()["lost"] == 0
