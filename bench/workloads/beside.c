@@ -2,7 +2,8 @@
 /*
  * Stores to a DAX mapping, each flushed, at random places: a task whose pages are locked, or one that thrashes.
  *
- *	beside FILE PAGES lock|no SECONDS	prints stores in a second; SECONDS 0: until it is killed
+ *	beside FILE PAGES lock|no SECONDS	prints stores in a second, and page faults meanwhile; SECONDS 0: until it is
+ *						killed
  */
 #define _GNU_SOURCE
 #include <emmintrin.h>
@@ -12,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #define PAGE	4096
@@ -24,11 +26,20 @@ static double now(void)
 	return time.tv_sec + time.tv_nsec * 1e-9;
 }
 
+static long faults(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_SELF, &usage);
+	return usage.ru_minflt + usage.ru_majflt;
+}
+
 int main(int argc, char **argv)
 {
 	uint64_t random = 88172645463325252ULL, stores = 0;
 	double begin, seconds;
 	size_t pages;
+	long before;
 	char *map;
 
 	if (argc != 5)
@@ -40,6 +51,7 @@ int main(int argc, char **argv)
 		perror(argv[1]);
 		return 1;
 	}
+	before = faults();
 	begin = now();
 	do {
 		for (int i = 0; i < 1000; i++, stores++) {
@@ -51,6 +63,6 @@ int main(int argc, char **argv)
 			_mm_sfence();
 		}
 	} while (!seconds || now() - begin < seconds);
-	printf("%.0f\n", stores / (now() - begin));
+	printf("%.0f %ld\n", stores / (now() - begin), faults() - before);
 	return 0;
 }

@@ -74,7 +74,8 @@ def stores(beside: bool, lock: bool = True, mib: int = 8, thrash_mib: int = 256)
             if thrash:
                 thrash.kill()
                 thrash.wait()
-        return {"value": float(rate)}
+        stores, faults = rate.split()
+        return {"value": float(stores), "faults": int(faults)}
     return measure
 
 
