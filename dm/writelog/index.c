@@ -367,11 +367,7 @@ void dwl_index_drop(struct dwl *w, const struct wl_entry *entry)
 /* What the index holds for a block of a piece, if that is the newest. */
 static u64 dwl_piece_value(const struct dwl *w, const struct dwl_piece *piece, u64 block)
 {
-	u64 offset = (block << w->block_shift) - piece->sector;
-
-	if (piece->value & DWL_ZERO)
-		return piece->value;
-	return piece->value + (offset << WL_SECTOR_SHIFT) / WL_DATA_ALIGN;
+	return dwl_value_behind(piece->value, (block << w->block_shift) - piece->sector);
 }
 
 static u64 dwl_after_writeback(struct dwl *w, const struct dwl_region *region, u64 value, u64 block,

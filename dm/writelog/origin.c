@@ -250,8 +250,7 @@ static bool dwl_piece_damaged(struct dwl *w, const struct dwl_piece *piece, void
 	bool damaged = false;
 
 	for (offset = 0; offset < piece->sectors && !(piece->value & DWL_ZERO); offset += sectors) {
-		u32 bytes = offset << WL_SECTOR_SHIFT;
-		u64 value = piece->value + bytes / WL_DATA_ALIGN;
+		u64 value = dwl_value_behind(piece->value, offset);
 		struct dwl_piece block = { piece->sector + offset, value, sectors };
 
 		if (dwl_readable(dwl_data(w, block.value), sectors << WL_SECTOR_SHIFT, page))

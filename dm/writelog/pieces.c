@@ -12,21 +12,14 @@
 
 #include "writelog.h"
 
-/* What the index would hold for the block after a piece, if that belonged to it. */
-static u64 dwl_piece_next(const struct dwl_piece *piece)
-{
-	if (piece->value & DWL_ZERO)
-		return piece->value;
-	return piece->value + ((u64)piece->sectors << WL_SECTOR_SHIFT) / WL_DATA_ALIGN;
-}
-
 static bool dwl_piece_add(struct dwl *w, u64 sector, u64 value)
 {
 	u32 block_sectors = 1 << w->block_shift;
 	struct dwl_piece *last = w->nr_pieces ? &w->pieces[w->nr_pieces - 1] : NULL;
 
 	/* Also within one entry only: the value has its sequence number. */
-	if (last && last->sector + last->sectors == sector && value == dwl_piece_next(last)) {
+	if (last && last->sector + last->sectors == sector &&
+	    value == dwl_value_behind(last->value, last->sectors)) {
 		last->sectors += block_sectors;
 		return true;
 	}

@@ -49,12 +49,6 @@ static u64 dwl_look_up(struct dwl_look *look, u64 block)
 	return value & DWL_DISCARDED ? 0 : value;
 }
 
-/* How far apart the values of an extent's blocks are. */
-static u32 dwl_step(const struct dwl *w, u64 value)
-{
-	return value & (DWL_ZERO | DWL_POISON) ? 0 : w->params.block_size / WL_DATA_ALIGN;
-}
-
 /* The blocks from the first on that the log has; returns how many. */
 static u32 dwl_find_hits(struct dwl_look *look, u64 block, u64 end, struct dwl_turn *turn)
 {
@@ -73,7 +67,7 @@ static u32 dwl_find_hits(struct dwl_look *look, u64 block, u64 end, struct dwl_t
 			*extent = (struct dwl_extent){ .value = value };
 		}
 		extent->blocks++;
-		next = value + dwl_step(look->w, value);
+		next = dwl_value_behind(value, 1 << look->w->block_shift);
 	}
 	return block - first;
 }

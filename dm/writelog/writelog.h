@@ -279,6 +279,14 @@ static inline void *dwl_data(const struct dwl *w, u64 value)
 	return w->wl.base + (value & U32_MAX) * WL_DATA_ALIGN;
 }
 
+/* What the index has for a block that lies so many sectors behind another one of its entry. */
+static inline u64 dwl_value_behind(u64 value, u64 sectors)
+{
+	if (value & (DWL_ZERO | DWL_POISON))
+		return value;
+	return value + (sectors << WL_SECTOR_SHIFT) / WL_DATA_ALIGN;
+}
+
 /* params.c */
 int dwl_params_parse(struct dwl *w, unsigned int argc, char **argv);
 int dwl_params_set(struct dwl *w, const char *key, const char *value);

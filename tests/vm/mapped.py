@@ -9,6 +9,7 @@ from pathlib import Path
 from stack import SSD, SSD2, run
 
 VERIFICATOR = Path(__file__).resolve().parents[2] / "build/tests/verificator"
+DEBUG = "debug" in os.uname().release      # of the kernel
 MANY = 100000       # writes of the checker, more than there is time for
 
 

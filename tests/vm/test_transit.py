@@ -12,12 +12,11 @@ from pathlib import Path
 import pytest
 from conftest import clean_up
 from logwrites import MARK, entries
-from mapped import MANY, VERIFICATOR, beside_checker, logged_device, noise, slow_device, small_device, verificator
+from mapped import DEBUG, MANY, VERIFICATOR, beside_checker, logged_device, noise, slow_device, small_device, verificator
 from stack import SSD, SSD2, block_name, fails, run
 from transit import BTT, POLICIES, VARIANTS, Transit, btt
 
 WRITES = int(os.environ.get("FOREBAY_OPS", "2000")) // 2
-DEBUG = "debug" in os.uname().release
 ROUNDS = int(os.environ.get("FOREBAY_ROUNDS", "40"))
 STATE = "/tmp/verificator.state"
 BLOCK, MIB = 4096, 1 << 20

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from conftest import clean_up
 from logwrites import MARK, entries
-from mapped import MANY, VERIFICATOR, beside_checker, logged_device, noise, slow_device, small_device, verificator
+from mapped import DEBUG, MANY, VERIFICATOR, beside_checker, logged_device, noise, slow_device, small_device, verificator
 from stack import PMEM, SSD, SSD2, block_name, fails, run
 from writelog import DEVICE, NAME, Log
 
@@ -21,7 +21,6 @@ WRITES = int(os.environ.get("FOREBAY_OPS", "2000"))
 SECONDS = int(os.environ.get("FOREBAY_SECONDS", "30"))
 STATE = "/tmp/verificator.state"
 MIB = 1 << 20
-DEBUG = "debug" in os.uname().release
 BLKDISCARD, BLKZEROOUT = 0x1277, 0x127F
 
 pytestmark = pytest.mark.persistence

@@ -11,25 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from conftest import BUILD, DONE, FAILED, LEFT, MIB
+from conftest import DONE, FAILED, LEFT, MIB
+from machine import needs, sh
 
 PMEM, NVME = Path("/dev/pmem0"), Path("/dev/nvme0n1")
 LOWER, UPPER = Path("/tmp/lower"), Path("/tmp/upper")
 SECTORS = 128 * MIB // 512      # of the SSD, used for the lower file system
 
-pytestmark = pytest.mark.skipif(not PMEM.is_block_device() or os.uname().nodename != "forebay-vm",
-                                reason="needs the test machine: vm/run -- /usr/bin/python3 -m pytest tests/tools/guest")
-
-
-def sh(*command):
-    done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    assert done.returncode == 0, f"{command}: {done.stdout}"
-
-
-@pytest.fixture(scope="session")
-def command():
-    """Built on the host."""
-    return BUILD / "forebay"
+pytestmark = needs(PMEM)
 
 
 @pytest.fixture

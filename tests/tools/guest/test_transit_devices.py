@@ -7,19 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from conftest import BUILD, DONE, FAILED
+from conftest import DONE, FAILED
+from machine import needs
 
 DEVICE = Path("/dev/nvme0n1")
 QUICK = Path("/dev/mapper/quick")
 
-pytestmark = pytest.mark.skipif(not DEVICE.is_block_device() or os.uname().nodename != "forebay-vm",
-                                reason="needs the test machine: vm/run -- /usr/bin/python3 -m pytest tests/tools/guest")
-
-
-@pytest.fixture(scope="session")
-def command():
-    """Built on the host."""
-    return BUILD / "forebay"
+pytestmark = needs(DEVICE)
 
 
 @pytest.fixture

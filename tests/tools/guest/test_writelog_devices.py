@@ -14,27 +14,15 @@ from pathlib import Path
 
 import pytest
 
-from conftest import BUILD, CHECKOUT, DONE, FAILED, LEFT, MIB
+from conftest import CHECKOUT, DONE, FAILED, LEFT, MIB
+from machine import needs, sh
 
 PMEM, NVME = Path("/dev/pmem0"), Path("/dev/nvme0n1")
 FAST = Path("/dev/mapper/fast")
 SECTORS = 64 * MIB // 512       # of an origin
 AT = 1024 * MIB // 512          # where origins begin on the SSD: test_devices.py uses what is before
 
-pytestmark = pytest.mark.skipif(not PMEM.is_block_device() or os.uname().nodename != "forebay-vm",
-                                reason="needs the test machine: vm/run -- /usr/bin/python3 -m pytest tests/tools/guest")
-
-
-def sh(*command):
-    done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    assert done.returncode == 0, f"{command}: {done.stdout}"
-    return done.stdout
-
-
-@pytest.fixture(scope="session")
-def command():
-    """Built on the host."""
-    return BUILD / "forebay"
+pytestmark = needs(PMEM)
 
 
 @pytest.fixture(scope="module", autouse=True)

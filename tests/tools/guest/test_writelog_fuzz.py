@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from conftest import BUILD, DONE, MIB
+from conftest import DONE, MIB
+from machine import needs
 
 PMEM, NVME = Path("/dev/pmem0"), Path("/dev/nvme0n1")
 ORIGIN_SECTORS = 2048           # a MiB
@@ -21,14 +22,7 @@ LOG = "/dev/mapper/mutated"
 CASES, SEED = int(os.environ.get("FUZZ_CASES", "16")), int(os.environ.get("FUZZ_SEED", "1"))
 PATIENCE = 30
 
-pytestmark = pytest.mark.skipif(not PMEM.is_block_device() or os.uname().nodename != "forebay-vm",
-                                reason="needs the test machine: vm/run -- /usr/bin/python3 -m pytest tests/tools/guest")
-
-
-@pytest.fixture(scope="session")
-def command():
-    """Built on the host."""
-    return BUILD / "forebay"
+pytestmark = needs(PMEM)
 
 
 def sh(*command, check=True):

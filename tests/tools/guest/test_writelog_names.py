@@ -6,12 +6,12 @@ the refusal of an image. The log itself can't tell the difference.
 """
 
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from conftest import BUILD, FAILED, MIB
+from conftest import FAILED, MIB
+from machine import needs, sh
 
 NVME = Path("/dev/nvme0n1")
 ORIGIN = Path("/dev/mapper/nameless")
@@ -19,20 +19,7 @@ SECTORS = 4 * MIB // 512
 AT = 2048 * MIB // 512          # where it begins on the SSD
 NO_NAME = "a disk without a name"
 
-pytestmark = pytest.mark.skipif(not NVME.is_block_device() or os.uname().nodename != "forebay-vm",
-                                reason="needs the test machine: vm/run -- /usr/bin/python3 -m pytest tests/tools/guest")
-
-
-def sh(*command):
-    done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    assert done.returncode == 0, f"{command}: {done.stdout}"
-    return done.stdout
-
-
-@pytest.fixture(scope="session")
-def command():
-    """Built on the host."""
-    return BUILD / "forebay"
+pytestmark = needs(NVME)
 
 
 @pytest.fixture(scope="module", autouse=True)
