@@ -33,6 +33,7 @@
 #include <linux/libnvdimm.h>
 #include <linux/minmax.h>
 #include <linux/mm.h>
+#include <linux/sched.h>
 #include <linux/string.h>
 #include <linux/types.h>
 #include <linux/uaccess.h>
@@ -129,6 +130,9 @@ static inline u32 crc32c(u32 crc, const void *address, unsigned int length)
 }
 
 #define crc32c_few	crc32c
+
+/* In the kernel, others may have the processor. */
+#define cond_resched()	((void)0)
 
 /* Index of the first byte that is not @c, as a pointer; NULL: none. */
 static inline void *memchr_inv(const void *start, int c, size_t bytes)

@@ -66,6 +66,20 @@ static inline bool super_read(const struct super_kind *kind, void *base, u32 cop
 	       le32_to_cpu(head->crc) == super_crc(kind, super);
 }
 
+/* Is there anything behind the struct in its page? What can't be read says nothing. */
+static inline bool super_rest_used(const struct super_kind *kind, void *base, u32 copy)
+{
+	u8 part[SUPER_MAX_SIZE];
+	u32 offset, len;
+
+	for (offset = kind->size; offset < SUPER_PAGE_SIZE; offset += len) {
+		len = min_t(u32, sizeof(part), SUPER_PAGE_SIZE - offset);
+		if (pm_read(part, (u8 *)super_at(base, copy) + offset, len) && memchr_inv(part, 0, len))
+			return true;
+	}
+	return false;
+}
+
 /*
  * The rest of a superblock's page is zero. If it is not and there is no magic
  * either, somebody else uses the device, even where our other copy survives:
@@ -74,18 +88,21 @@ static inline bool super_read(const struct super_kind *kind, void *base, u32 cop
 static inline enum copy_state super_judge(const struct super_kind *kind, void *base, u32 copy,
 					  bool whole)
 {
-	const struct super_head_onmedia *head = super_at(base, copy);
-	const u8 *rest = (const u8 *)head + kind->size;
+	const struct super_head_onmedia *head;
+	u8 part[SUPER_MAX_SIZE];
+	bool readable;
 
 	if (whole)
 		return COPY_VALID;
-	if (le64_to_cpu(head->magic) == kind->magic)
+	readable = pm_read(part, super_at(base, copy), kind->size);
+	head = (const void *)part;
+	if (readable && le64_to_cpu(head->magic) == kind->magic)
 		return COPY_BAD;
-	if (le64_to_cpu(head->magic) == kind->cousin)
+	if (readable && le64_to_cpu(head->magic) == kind->cousin)
 		return COPY_COUSIN;
-	if (memchr_inv(rest, 0, SUPER_PAGE_SIZE - kind->size))
+	if (super_rest_used(kind, base, copy))
 		return COPY_FOREIGN;
-	return memchr_inv(head, 0, kind->size) ? COPY_BAD : COPY_BLANK;
+	return !readable || memchr_inv(part, 0, kind->size) ? COPY_BAD : COPY_BLANK;
 }
 
 /* Which copy counts, of two of which at least one is valid. */
@@ -131,11 +148,18 @@ static inline void supers_write_first(const struct super_kind *kind, void *base,
 	pm_fence();
 }
 
+/* 0: it can't be read. */
+static inline u64 super_seq(void *base, u32 copy)
+{
+	struct super_head_onmedia head;
+
+	return pm_read(&head, super_at(base, copy), sizeof(head)) ? le64_to_cpu(head.seq) : 0;
+}
+
 /* Makes @super, changed since it was read, the newest one: older copy first. */
 static inline void supers_update(const struct super_kind *kind, void *base, void *super)
 {
-	const struct super_head_onmedia *a = super_at(base, 0), *b = super_at(base, 1);
-	u32 older = le64_to_cpu(b->seq) < le64_to_cpu(a->seq);
+	u32 older = super_seq(base, 1) < super_seq(base, 0);
 	struct super_head_onmedia *head = super;
 
 	head->seq = cpu_to_le64(le64_to_cpu(head->seq) + 1);

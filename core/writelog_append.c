@@ -177,10 +177,10 @@ void wl_end(const struct wl *wl, struct wl_slot *slot, struct wl_entry *entry)
 void wl_commit(const struct wl *wl, struct wl_slot *slot)
 {
 	u32 number = wl_chunk_number(wl, slot->gen, slot->chunk);
+	u64 word = wl_chunk_word(wl, number, slot->id, slot->fill);
 
 	if (!BREAK_DATA_FENCE)
 		pm_fence();
-	wl_store(wl, &wl_chunk_header(wl, slot->gen, slot->chunk)->word,
-		 wl_chunk_word(wl, number, slot->id, slot->fill));
+	wl_store(wl, &wl_chunk_header(wl, slot->gen, slot->chunk)->word, word);
 	pm_fence();
 }

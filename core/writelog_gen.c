@@ -68,7 +68,7 @@ u64 wl_gen_newest(const struct wl *wl, u32 gen)
  * Reads the words of all generations and chunks: call it once, and count from
  * there.
  *
- * Context: Any; nothing changes the log meanwhile.
+ * Context: May sleep; nothing changes the log meanwhile.
  * Return: one more than any that was ever given and has left a trace.
  */
 u64 wl_next_id(const struct wl *wl)
@@ -82,24 +82,32 @@ u64 wl_next_id(const struct wl *wl)
 		if (!wl_gen_read(wl, gen, &info))
 			newest = max_t(u64, newest, info.id);
 		newest = max_t(u64, newest, wl_gen_newest(wl, gen));
+		cond_resched();		/* a large log has millions of words */
 	}
 	return newest + 1;
 }
 
 /*
  * Clears words that say nothing, of chunks that are going to be used: all if
- * @all, else the damaged ones. Not durable before a fence.
+ * @all, else the damaged ones. Whole lines, as a medium that has lost one wants it.
+ * Not durable before a fence.
+ *
+ * Return: how many it has cleared.
  */
-static void clear_chunk_words(const struct wl *wl, u32 gen, bool all)
+static u32 clear_chunk_words(const struct wl *wl, u32 gen, bool all)
 {
-	u32 chunk;
+	const struct wl_chunk_onmedia blank = { };
+	u32 chunk, cleared = 0;
 
 	for (chunk = 0; chunk < wl->nr_chunks; chunk++) {
 		u64 word;
 
-		if (all || !wl_chunk_load(wl, gen, chunk, &word))
-			wl_store(wl, &wl_chunk_header(wl, gen, chunk)->word, 0);
+		if (!all && wl_chunk_load(wl, gen, chunk, &word))
+			continue;
+		pm_copy(wl_chunk_header(wl, gen, chunk), &blank, sizeof(blank));
+		cleared++;
 	}
+	return cleared;
 }
 
 /**
@@ -112,14 +120,19 @@ static void clear_chunk_words(const struct wl *wl, u32 gen, bool all)
  * doesn't count.
  *
  * Context: Any; the caller keeps others off the generation.
- * Return: 0, or -EOVERFLOW: there are no identifiers left, the log has to be
- * formatted anew once it is empty.
+ * Return: 0; -EOVERFLOW: there are no identifiers left, the log has to be
+ * formatted anew once it is empty; -EIO: the medium can't hold it.
  */
 int wl_gen_open(struct wl *wl, u32 gen, u64 id)
 {
 	if (id > WL_MAX_ID)
 		return -EOVERFLOW;
-	clear_chunk_words(wl, gen, false);
+	if (clear_chunk_words(wl, gen, false)) {
+		pm_fence();
+		/* What is written into a chunk whose word stays bad would be lost. */
+		if (clear_chunk_words(wl, gen, false))
+			return -EIO;
+	}
 	pm_fence();
 	wl_store(wl, &wl->gens[gen].word, wl_gen_word(wl, gen, id, WL_GEN_OPEN, 0));
 	if (!BREAK_OPEN_FENCE)

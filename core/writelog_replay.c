@@ -165,6 +165,7 @@ static int verify_gens(struct wl_cursor *cursor)
 		if (wl_gen_newest(cursor->wl, gen) > info.id)
 			return damaged(cursor, WL_BAD_GENERATION, gen,
 				       "has lost its word: its chunks were filled in a later life");
+		cond_resched();
 	}
 	return 0;
 }

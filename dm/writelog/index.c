@@ -79,6 +79,8 @@ void dwl_index_destroy(struct dwl *w)
 		struct dwl_region *region;
 		struct hlist_node *next;
 
+		if (!(i & 0xffff))
+			cond_resched();
 		hlist_for_each_entry_safe(region, next, &w->index.buckets[i], node)
 			mempool_free(region, &w->index.reserve);
 	}

@@ -3,8 +3,9 @@
  * Pieces go to the origin, merged into bios as large as it takes.
  *
  * Pages of the log that a piece fills are written from where they are; parts of
- * pages are gathered in pages of DRAM first (a mempool: this goes on when
- * memory is short). How much is out at a time depends on how full the log is,
+ * pages are gathered in pages of DRAM first. Zeros are the origin's affair, or the zero
+ * page's if it has no such thing. All bios and pages come from pools of our own: this goes
+ * on when memory is short, as those who free it may wait for us. How much is out at a time depends on how full the log is,
  * and while it isn't nearly full, reads go first. When that much is out, the worker
  * sleeps until half of it is done, not at every bio: so what it submits then goes
  * down together (a plug), and it wakes seldom.
@@ -60,7 +61,8 @@ static void dwl_bio_free(struct dwl *w, struct bio *bio)
 	struct page *last = NULL;
 
 	bio_for_each_segment_all(bv, bio, all) {
-		if (bv->bv_page != last && !dwl_in_log(w, page_address(bv->bv_page)))
+		if (bv->bv_page != last && bv->bv_page != ZERO_PAGE(0) &&
+		    !dwl_in_log(w, page_address(bv->bv_page)))
 			mempool_free(bv->bv_page, &w->bounce);
 		last = bv->bv_page;
 	}
@@ -75,6 +77,8 @@ static void dwl_bio_done(struct bio *bio)
 	unsigned long flags;
 
 	dwl_latency(w, DWL_PHASE_WRITEBACK, wb->began);
+	if (bio->bi_status == BLK_STS_NOTSUPP && bio_op(bio) == REQ_OP_WRITE_ZEROES)
+		WRITE_ONCE(w->no_write_zeroes, true);
 	if (bio->bi_status)
 		WRITE_ONCE(w->batch_status, bio->bi_status);
 	else
@@ -153,10 +157,9 @@ static u32 dwl_run_vecs(const struct dwl *w, const struct dwl_piece *piece)
 	return min_t(u64, (bytes >> PAGE_SHIFT) + 2, BIO_MAX_VECS);
 }
 
-static struct bio *dwl_bio_new(struct dwl *w, const struct dwl_piece *piece, u64 sector)
+static struct bio *dwl_bio_new(struct dwl *w, u32 vecs, blk_opf_t op, u64 sector)
 {
-	struct bio *bio = bio_alloc_bioset(w->origin->bdev, dwl_run_vecs(w, piece), REQ_OP_WRITE, GFP_NOIO,
-					   &w->bios);
+	struct bio *bio = bio_alloc_bioset(w->origin->bdev, vecs, op, GFP_NOIO, &w->bios);
 
 	container_of(bio, struct dwl_wbio, bio)->w = w;
 	bio->bi_iter.bi_sector = sector;
@@ -216,7 +219,7 @@ static int dwl_write_piece(struct dwl *w, const struct dwl_piece *piece, struct 
 			*bio = NULL;
 		}
 		if (!*bio)
-			*bio = dwl_bio_new(w, piece, sector);
+			*bio = dwl_bio_new(w, dwl_run_vecs(w, piece), REQ_OP_WRITE, sector);
 		added = dwl_bio_add(w, *bio, data, (end - sector) << WL_SECTOR_SHIFT);
 		if (added < 0)
 			return added;
@@ -228,6 +231,35 @@ static int dwl_write_piece(struct dwl *w, const struct dwl_piece *piece, struct 
 		sector += added >> WL_SECTOR_SHIFT;
 	}
 	return 0;
+}
+
+/* The first of these sectors, as zeros; returns how many. */
+static u32 dwl_write_zeroes(struct dwl *w, u64 sector, u32 sectors)
+{
+	u32 most = READ_ONCE(w->no_write_zeroes) ? 0 : bdev_write_zeroes_sectors(w->origin->bdev);
+	u32 bytes = min(sectors, most ?: U32_MAX) << WL_SECTOR_SHIFT;
+	struct bio *bio;
+
+	if (most) {
+		bio = dwl_bio_new(w, 0, REQ_OP_WRITE_ZEROES | REQ_NOUNMAP, sector);
+		bio->bi_iter.bi_size = bytes;
+	} else {
+		bytes = min(bytes, DWL_BIO_BYTES);
+		bio = dwl_bio_new(w, DIV_ROUND_UP(bytes, PAGE_SIZE), REQ_OP_WRITE, sector);
+		while (bio->bi_iter.bi_size < bytes)
+			__bio_add_page(bio, ZERO_PAGE(0), min(bytes - bio->bi_iter.bi_size, PAGE_SIZE), 0);
+	}
+	dwl_bio_submit(w, bio);
+	return bytes >> WL_SECTOR_SHIFT;
+}
+
+/* As dwl_write_piece(), of zeros. */
+static void dwl_zero_piece(struct dwl *w, const struct dwl_piece *piece)
+{
+	u32 done = 0;
+
+	while (done < piece->sectors && !READ_ONCE(w->batch_status))
+		done += dwl_write_zeroes(w, piece->sector + done, piece->sectors - done);
 }
 
 static bool dwl_readable(const u8 *data, u32 bytes, void *page)
@@ -292,7 +324,7 @@ static void dwl_bios_wait(struct dwl *w)
  *
  * Return: 0, when all of them are there, and will be durable when it has been
  * flushed; else they may or may not be, and it may be -EINTR: the worker leaves;
- * -EUCLEAN: some can't be read from the log; -EAGAIN: nor are they wanted any more.
+ * -EUCLEAN: some can't be read from the log; -ESTALE: nor are they wanted any more.
  */
 int dwl_origin_write_pieces(struct dwl *w)
 {
@@ -309,8 +341,7 @@ int dwl_origin_write_pieces(struct dwl *w)
 		if (dwl_worker_leaves())
 			err = -EINTR;
 		else if (piece->value & DWL_ZERO)
-			err = blkdev_issue_zeroout(w->origin->bdev, piece->sector, piece->sectors,
-						   GFP_NOIO, BLKDEV_ZERO_NOUNMAP);
+			dwl_zero_piece(w, piece);
 		else
 			err = dwl_write_piece(w, piece, &bio);
 	}
@@ -326,7 +357,7 @@ int dwl_origin_write_pieces(struct dwl *w)
 		return err;
 	if (!dwl_log_damaged(w))
 		return err == -EUCLEAN ? -EINTR : err;
-	return w->params.skip_damage ? -EAGAIN : -EUCLEAN;
+	return w->params.skip_damage ? -ESTALE : -EUCLEAN;
 }
 
 static void dwl_flush_bio_done(struct bio *bio)

@@ -3,6 +3,7 @@
 #include <linux/hex.h>
 
 #include "writelog.h"
+#include "../options.h"
 
 struct dwl_number {
 	const char *key;
@@ -61,23 +62,27 @@ static int dwl_set_origin_id(struct dwl *w, const char *value)
 	return 0;
 }
 
-static int dwl_set_choice(struct dwl *w, const char *key, const char *value)
+static int dwl_set_choice(struct dwl *w, const char *key, const char *value, bool later)
 {
-	if (!strcmp(key, "on_damage") && (!strcmp(value, "stop") || !strcmp(value, "skip"))) {
-		w->params.skip_damage = !strcmp(value, "skip");
-		return 0;
-	}
-	return !strcmp(key, "on_damage") ? -ERANGE : -ENOENT;
+	if (strcmp(key, "on_damage"))
+		return -ENOENT;
+	if (later)
+		return -EPERM;
+	if (strcmp(value, "stop") && strcmp(value, "skip"))
+		return -ERANGE;
+	w->params.skip_damage = !strcmp(value, "skip");
+	return 0;
 }
 
-static int dwl_set(struct dwl *w, const char *key, const char *value, bool later)
+static int dwl_set(void *target, const char *key, const char *value, bool later)
 {
+	struct dwl *w = target;
 	int err = dwl_set_number(w, key, value, later);
 
-	if (err == -ENOENT && !later)
-		err = dwl_set_choice(w, key, value);
-	if (err == -ENOENT && !later && !strcmp(key, "origin_id"))
-		err = dwl_set_origin_id(w, value);
+	if (err == -ENOENT)
+		err = dwl_set_choice(w, key, value, later);
+	if (err == -ENOENT && !strcmp(key, "origin_id"))
+		err = later ? -EPERM : dwl_set_origin_id(w, value);
 	return err;
 }
 
@@ -104,23 +109,12 @@ static void dwl_defaults(struct dwl *w)
  */
 int dwl_params_parse(struct dwl *w, unsigned int argc, char **argv)
 {
-	unsigned int i, count;
+	int err;
 
 	dwl_defaults(w);
-	if (argc && (kstrtouint(argv[0], 10, &count) || count != argc - 1 || count % 2)) {
-		w->ti->error = "The devices are followed by the number of words of options, in pairs";
-		return -EINVAL;
-	}
-	for (i = 1; i + 1 < argc; i += 2) {
-		int err = dwl_set(w, argv[i], argv[i + 1], false);
-
-		if (err) {
-			DMERR("option %s %s: %s", argv[i], argv[i + 1],
-			      err == -ENOENT ? "there is no such option" : "not such a value");
-			w->ti->error = "An option that there is not, or a value that it can't have";
-			return -EINVAL;
-		}
-	}
+	err = options_parse(w->ti, argc, argv, dwl_set, w);
+	if (err)
+		return err;
 	if (!is_power_of_2(w->params.block_size) ||
 	    w->params.block_size < bdev_logical_block_size(w->origin->bdev)) {
 		w->ti->error = "block_size must be a power of 2, and the origin's block size or more";
@@ -139,14 +133,16 @@ int dwl_params_set(struct dwl *w, const char *key, const char *value)
 {
 	u32 high = w->params.high_mark, low = w->params.low_mark;
 	int err = dwl_set(w, key, value, true);
+	const char *why = option_error(err);
 
 	if (!err && w->params.low_mark >= w->params.high_mark) {
 		w->params.high_mark = high;
 		w->params.low_mark = low;
 		err = -ERANGE;
+		why = "low_mark must be below high_mark";
 	}
 	if (err)
-		DMERR("set %s %s: error %d", key, value, err);
+		DMERR("%s: set %s %s: %s", dm_table_device_name(w->ti->table), key, value, why);
 	else
 		wake_up(&w->kick);
 	return err == -ENOENT ? -EINVAL : err;

@@ -79,7 +79,8 @@ static int dwl_gen_next(struct dwl *w, struct dwl_gen *full)
 		return -ENOSPC;
 	err = wl_gen_open(&w->wl, gen - w->gens, w->last_id + 1);
 	if (err) {
-		DMERR("%pg: cannot begin generation %llu: error %d", w->cache->bdev, w->last_id + 1, err);
+		DMERR_LIMIT("%pg: cannot begin generation %llu: error %d", w->cache->bdev, w->last_id + 1, err);
+		list_move_tail(&gen->list, &w->free_gens);	/* the next writer tries another */
 		return -EIO;
 	}
 	list_del_init(&gen->list);

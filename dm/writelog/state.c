@@ -75,9 +75,26 @@ int dwl_preresume(struct dm_target *ti)
 		if (err)
 			return err;
 	}
+	dwl_presuspend_undo(ti);
 	if (!w->running)
 		dwl_worker_run(w);
 	return 0;
+}
+
+/* Whoever flushes has the table, and the suspend holds all bios up until he has it no longer. */
+void dwl_presuspend(struct dm_target *ti)
+{
+	struct dwl *w = ti->private;
+
+	WRITE_ONCE(w->leaving, true);
+	wake_up_all(&w->gen_freed);
+}
+
+void dwl_presuspend_undo(struct dm_target *ti)
+{
+	struct dwl *w = ti->private;
+
+	WRITE_ONCE(w->leaving, false);
 }
 
 /* No bio is in flight any more. */
@@ -89,14 +106,14 @@ void dwl_postsuspend(struct dm_target *ti)
 		dwl_worker_park(w);
 }
 
-/* Everything that is in the log now; -EIO if the origin refuses. */
+/* Everything that is in the log now; -EIO if the origin refuses, -EBUSY if suspended meanwhile. */
 int dwl_flush(struct dwl *w)
 {
 	u32 errors_before;
 	u64 to;
 	int err;
 
-	if (!READ_ONCE(w->running))
+	if (!READ_ONCE(w->running) || READ_ONCE(w->leaving))
 		return -EBUSY;
 	to = dwl_gen_close_current(w);
 	errors_before = READ_ONCE(w->write_errors);
@@ -104,11 +121,11 @@ int dwl_flush(struct dwl *w)
 	WRITE_ONCE(w->flush_to, max(w->flush_to, to));
 	mutex_unlock(&w->gen_lock);
 	wake_up(&w->kick);
-	err = wait_event_interruptible(w->gen_freed, READ_ONCE(w->freed_to) >= to || !READ_ONCE(w->running) ||
+	err = wait_event_interruptible(w->gen_freed, READ_ONCE(w->freed_to) >= to || READ_ONCE(w->leaving) ||
 				       READ_ONCE(w->write_errors) != errors_before);
-	if (err)
+	if (err || READ_ONCE(w->freed_to) >= to)
 		return err;
-	return READ_ONCE(w->freed_to) >= to ? 0 : -EIO;
+	return READ_ONCE(w->leaving) ? -EBUSY : -EIO;
 }
 
 /* All that is in the log, and when that is nearly all, what comes meanwhile: writers are held up for it. */

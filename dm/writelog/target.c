@@ -134,7 +134,7 @@ static int dwl_message(struct dm_target *ti, unsigned int argc, char **argv, cha
 		return dwl_flush(w);
 	if (argc == 1 && !strcmp(argv[0], "cleaner"))
 		return dwl_clean(w);
-	if (argc == 1 && !strcmp(argv[0], "latency"))
+	if (argc == 2 && !strcmp(argv[0], "latency") && !strcmp(argv[1], "show"))
 		return dwl_latency_print(w, result, maxlen);
 	if (argc == 2 && !strcmp(argv[0], "latency") && (!strcmp(argv[1], "on") || !strcmp(argv[1], "off"))) {
 		WRITE_ONCE(w->latency, !strcmp(argv[1], "on"));
@@ -142,7 +142,7 @@ static int dwl_message(struct dm_target *ti, unsigned int argc, char **argv, cha
 	}
 	if (argc == 3 && !strcmp(argv[0], "set"))
 		return dwl_params_set(w, argv[1], argv[2]);
-	DMERR("no such message: %s", argv[0]);
+	DMERR("%s: no such message: %s", dm_table_device_name(ti->table), argv[0]);
 	return -EINVAL;
 }
 
@@ -181,6 +181,8 @@ static struct target_type dwl_target = {
 	.map = dwl_map,
 	.end_io = dwl_end_io,
 	.preresume = dwl_preresume,
+	.presuspend = dwl_presuspend,
+	.presuspend_undo = dwl_presuspend_undo,
 	.postsuspend = dwl_postsuspend,
 	.status = dwl_status,
 	.message = dwl_message,

@@ -130,8 +130,10 @@ static int dwl_flush_end(struct dwl *w)
 			dwl_forget_written(w);
 			return err;
 		}
-		for (i = 0; i < w->nr_flushed_pieces; i++)
+		for (i = 0; i < w->nr_flushed_pieces; i++) {
 			dwl_index_clear(w, &w->flushed_pieces[i]);
+			cond_resched();
+		}
 	}
 	while ((gen = dwl_oldest_written(w)))
 		dwl_gen_free(w, gen);
@@ -200,6 +202,8 @@ static void dwl_health_is(struct dwl *w, int err)
 			dm_table_event(w->ti->table);
 		} else if (!w->failed && time_after(jiffies, since + w->params.error_timeout * HZ)) {
 			WRITE_ONCE(w->failed, true);
+			DMERR("%pg: cannot be written back for %u seconds: once it is full, writes fail",
+			      w->cache->bdev, w->params.error_timeout);
 			dm_table_event(w->ti->table);
 		}
 	} else if (since) {
@@ -267,7 +271,7 @@ static void dwl_work(struct dwl *w)
 		if (err == -EINTR)
 			break;
 		err = err ?: flush_err;
-		if (err == -EAGAIN) {		/* what was damaged is left out now */
+		if (err == -ESTALE) {		/* what was damaged is left out now */
 			dwl_count(w, DWL_MEDIUM_ERRORS, 1);
 			continue;
 		}

@@ -106,12 +106,13 @@ enum dwl_gen_state { DWL_GEN_FREE, DWL_GEN_CURRENT, DWL_GEN_CLOSED };
 /* A generation. Its number is its place in w->gens. */
 struct dwl_gen {
 	u64 id;
-	atomic_t seq;			/* entries so far; those that replay found */
-	atomic_t chunks;		/* handed out; may be more than there are */
 	enum dwl_gen_state state;
 	bool sealed;
 	bool written;			/* to the origin; not durable there before the flush: writeback.c */
 	struct list_head list;		/* w->free_gens or w->closed_gens, oldest first */
+	/* Each writer changes these, so not beside what each looks at. */
+	atomic_t seq ____cacheline_aligned_in_smp;	/* entries so far; those that replay found */
+	atomic_t chunks;		/* handed out; may be more than there are */
 } ____cacheline_aligned_in_smp;
 
 struct dwl_slot {
@@ -205,7 +206,6 @@ struct dwl {
 	u32 block_shift;		/* of a block, in sectors */
 
 	struct dwl_hash index;
-	atomic_long_t nr_regions;
 	long max_regions;		/* more: writeback makes room in DRAM */
 	struct srcu_struct srcu;		/* what was found in the index */
 
@@ -227,6 +227,7 @@ struct dwl {
 	bool loaded;			/* the index is that of the log */
 	struct task_struct *worker;	/* parked while suspended */
 	bool running;			/* it is not */
+	bool leaving;			/* about to be suspended: flushes end */
 	wait_queue_head_t kick;		/* it waits here */
 	bool draining;			/* between high and low mark */
 	u64 flush_to;			/* generations up to this one are wanted back */
@@ -250,9 +251,13 @@ struct dwl {
 	wait_queue_head_t bios_done;
 	blk_status_t batch_status;
 	u64 batch_credit;		/* 16.16: bytes of credit for a byte written */
+	bool no_write_zeroes;		/* the origin has refused some: it gets pages of zeros */
 
 	bool latency;			/* measure */
 	struct dwl_stats __percpu *stats;
+
+	/* Many writers change it, so not beside what all look at. */
+	atomic_long_t nr_regions ____cacheline_aligned_in_smp;
 };
 
 /* What goes with each bio. */
@@ -300,6 +305,8 @@ void dwl_device_close(struct dwl *w);
 
 /* state.c */
 int dwl_preresume(struct dm_target *ti);
+void dwl_presuspend(struct dm_target *ti);
+void dwl_presuspend_undo(struct dm_target *ti);
 void dwl_postsuspend(struct dm_target *ti);
 int dwl_flush(struct dwl *w);
 int dwl_clean(struct dwl *w);

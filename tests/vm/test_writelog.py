@@ -214,6 +214,23 @@ def test_zeroes_and_discard(log):
     assert log.status()["discards"] > 0
 
 
+def test_zeroes_for_an_origin_that_takes_none(log):
+    """Zeros in the log, and an origin that must be given pages of them: parts of pages and runs of many, too."""
+    log.create(block_size=512, high_mark=99, low_mark=98)
+    expected = bytearray(noise(8 * MIB))
+    log.write(0, bytes(expected))
+    log.message("flush")
+    for start, length in ((0, 512), (3584, 1024), (65536 - 512, 8192 + 512), (2 * MIB + 4096, 5 * MIB)):
+        run(f"blkdiscard -z -o {start} -l {length} {DEVICE}")
+        expected[start:start + length] = bytes(length)
+    log.remove()
+    delayed(log, 1).create(block_size=512)
+    assert Path(f"/sys/block/{block_name(log.origin)}/queue/write_zeroes_max_bytes").read_text(encoding="ascii").strip() == "0"
+    assert log.status()["regions"] > 0
+    log.message("flush")
+    assert log.read(0, 8 * MIB, device=SSD) == expected
+
+
 @pytest.mark.parametrize("ioctl", [BLKDISCARD, BLKZEROOUT], ids=["discard", "zeroout"])
 def test_chunk_of_headers(log, ioctl):
     """More entries without data than the lines of a chunk, all by one writer: they harm no other chunk's."""
@@ -399,6 +416,21 @@ def test_suspend_resume_reload_under_load(log):
     verificator(f"check {DEVICE} {STATE}")
 
 
+def test_suspend_ends_a_flush(log):
+    """Suspend holds all bios up until nobody is in the table: so it doesn't wait for a flush of the whole log."""
+    delayed(log, 2000).create(high_mark=99, low_mark=98)
+    log.write(0, noise(12 * MIB))
+    flush = subprocess.Popen(f"dmsetup message {NAME} 0 flush", shell=True, stderr=subprocess.PIPE, text=True)
+    time.sleep(1)
+    assert flush.poll() is None
+    run(f"dmsetup suspend {NAME}")
+    assert "busy" in flush.communicate()[1] and flush.returncode
+    assert "busy" in fails(f"dmsetup message {NAME} 0 flush")
+    run(f"dmsetup resume {NAME}")
+    assert log.status()["used"] > 0
+    assert log.read(0, 12 * MIB) == noise(12 * MIB)
+
+
 def test_reload_with_another_size(log):
     """The origin grows with data in the log; it shrinks only if no data would be cut off."""
     log.create(high_mark=99, low_mark=98)
@@ -504,7 +536,7 @@ def test_latencies_and_tracepoints(log):
     log.write(0, noise(MIB))
     log.read(0, MIB)
     log.message("flush")
-    said = log.message("latency")
+    said = log.message("latency show")
     trace = Path("/sys/kernel/tracing/trace").read_text(encoding="ascii")
     run("echo 0 >/sys/kernel/tracing/events/forebay_writelog/enable; echo >/sys/kernel/tracing/trace")
     for phase in ("write", "copy", "index", "read", "writeback", "flush"):
