@@ -133,7 +133,6 @@ int wl_gen_open(struct wl *wl, u32 gen, u64 id)
 		if (clear_chunk_words(wl, gen, false))
 			return -EIO;
 	}
-	pm_fence();
 	wl_store(wl, &wl->gens[gen].word, wl_gen_word(wl, gen, id, WL_GEN_OPEN, 0));
 	if (!BREAK_OPEN_FENCE)
 		pm_fence();

@@ -22,12 +22,9 @@ static void dtc_want_old(struct dtc *t, struct dtc_set *set, u32 stamp)
 
 	spin_lock_irq(&set->lock);
 	list_for_each_entry(slot, &set->queue, queue) {
-		if (!dtc_old(slot, stamp))
-			continue;
-		/* One more chance. */
-		if (slot->tries == DTC_TRIES)
-			slot->tries--;
-		dtc_want(t, set, slot);
+		/* What the device has refused gets one more chance, but not from a suspended target. */
+		if (dtc_old(slot, stamp) && (!slot->tries || !READ_ONCE(t->quiet)))
+			dtc_want(t, set, slot);
 	}
 	spin_unlock_irq(&set->lock);
 }
@@ -38,30 +35,36 @@ static bool dtc_set_has_old(struct dtc_set *set, u32 stamp, bool failed)
 	struct dtc_slot *slot;
 
 	list_for_each_entry(slot, &set->queue, queue)
-		if (dtc_old(slot, stamp) && failed == (slot->tries == DTC_TRIES))
+		if (dtc_old(slot, stamp) && failed == dtc_given_up(slot))
 			return true;
 	return false;
 }
 
-static bool dtc_wait_old(struct dtc_set *set, u32 stamp)
+static int dtc_wait_old(struct dtc_set *set, u32 stamp, bool interruptible)
 {
-	bool failed;
+	int err = 0;
 
 	spin_lock_irq(&set->lock);
-	wait_event_lock_irq(set->wait, !dtc_set_has_old(set, stamp, false), set->lock);
-	failed = dtc_set_has_old(set, stamp, true);
+	if (interruptible)
+		err = wait_event_interruptible_lock_irq(set->wait, !dtc_set_has_old(set, stamp, false),
+							set->lock);
+	else
+		wait_event_lock_irq(set->wait, !dtc_set_has_old(set, stamp, false), set->lock);
+	if (!err && dtc_set_has_old(set, stamp, true))
+		err = -EIO;
 	spin_unlock_irq(&set->lock);
-	return !failed;
+	return err;
 }
 
 /**
  * dtc_drain() - wait until what was complete before is on the device
  * @t: the target
+ * @interruptible: by signals
  *
- * Return: 0; -EIO if the device refuses some of it. The device may have it in a cache
- * of its own.
+ * Return: 0; -EIO if the device refuses some of it; -ERESTARTSYS. The device may have it
+ * in a cache of its own.
  */
-int dtc_drain(struct dtc *t)
+int dtc_drain(struct dtc *t, bool interruptible)
 {
 	u32 stamp = atomic_fetch_inc(&t->stamp), nr;
 	int err = 0;
@@ -71,10 +74,28 @@ int dtc_drain(struct dtc *t)
 		dtc_want_old(t, &t->sets[nr], stamp);
 		cond_resched();
 	}
-	for_each_set_bit(nr, t->occupied, dtc_nr_sets(t))
-		if (!dtc_wait_old(&t->sets[nr], stamp))
-			err = -EIO;
+	for_each_set_bit(nr, t->occupied, dtc_nr_sets(t)) {
+		int failed = dtc_wait_old(&t->sets[nr], stamp, interruptible);
+
+		if (failed == -ERESTARTSYS)
+			return failed;
+		err = err ?: failed;
+	}
 	return err;
+}
+
+/* A flush has ended that began when t->stamp was @stamp: may FUA writes be believed? map.c says why. */
+void dtc_flush_ended(struct dtc *t, u32 stamp, bool failed)
+{
+	if (failed) {
+		WRITE_ONCE(t->failed_stamp, atomic_read(&t->stamp));
+		/* Pairs with the one below: the stamp is that of this failure. */
+		smp_store_release(&t->flush_failed, true);
+		dtc_retry_later(t);
+	/* Pairs with the one above. */
+	} else if (smp_load_acquire(&t->flush_failed) && (s32)(stamp - READ_ONCE(t->failed_stamp)) >= 0) {
+		WRITE_ONCE(t->flush_failed, false);
+	}
 }
 
 /* Not what the device has refused: that has its own tries, and a suspended target must leave it alone. */

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Eviction: workers take what is wanted from the sets' queues, in the order in which
- * it was written, and send it down, a bio a block.
- *
- * A set's work is queued whenever a slot becomes wanted; so no two workers are at one
- * set. How many are at work at a time is the workqueue's max_active.
+ * Eviction: a worker (worker.c) takes what is wanted from a set's queue, in the order
+ * in which it was written, and sends it down, a bio a block.
  *
  * What the device refuses is valid again, and is tried again a little later; after
  * DTC_TRIES times it counts as failed, flushes fail because of it, nobody waits
@@ -32,7 +29,7 @@ void dtc_want(struct dtc *t, struct dtc_set *set, struct dtc_slot *slot)
 {
 	slot->wanted = true;
 	if (slot->state == DTC_VALID)
-		queue_work(t->evictors, &set->work);
+		dtc_ready(t, set);
 }
 
 /* If it is (still) in a slot. Without locks. */
@@ -73,7 +70,7 @@ void dtc_forgive(struct dtc *t, struct dtc_slot *slot)
 		return;
 	slot->tries = 0;
 	if (!atomic_dec_return(&t->troubled) && READ_ONCE(t->failing))
-		mod_delayed_work(t->events, &t->retry, 0);	/* says so */
+		mod_delayed_work(t->evictors, &t->retry, 0);	/* says so */
 }
 
 static void dtc_refused(struct dtc *t, struct dtc_slot *slot, blk_status_t status)
@@ -99,7 +96,7 @@ static void dtc_refused(struct dtc *t, struct dtc_slot *slot, blk_status_t statu
 	/* A try that is due for others may be later than that. */
 	if (!delayed_work_pending(&t->retry) ||
 	    time_after(READ_ONCE(t->retry.timer.expires), jiffies + delay))
-		mod_delayed_work(t->events, &t->retry, delay);
+		mod_delayed_work(t->evictors, &t->retry, delay);
 }
 
 /* The device has it; the slot goes, unless it stays as a copy. */
@@ -137,7 +134,7 @@ static void dtc_bio_done(struct bio *bio)
 	if (unlikely(bio->bi_status)) {
 		dtc_refused(t, slot, bio->bi_status);
 		if (slot->wanted)
-			queue_work(t->evictors, &set->work);
+			dtc_ready(t, set);
 	} else {
 		dtc_written(t, set, slot);
 	}
@@ -146,7 +143,7 @@ static void dtc_bio_done(struct bio *bio)
 	spin_unlock_irqrestore(&set->lock, flags);
 }
 
-/* A slot that is older than the last flush is what a flush waits for. */
+/* A slot that is older than the last drain is what a flush may wait for. */
 static blk_opf_t dtc_urgency(const struct dtc *t, const struct dtc_slot *slot)
 {
 	return slot->stamp == atomic_read(&t->stamp) ? 0 : REQ_SYNC | REQ_IDLE;
@@ -169,43 +166,55 @@ static void dtc_write_back(struct dtc *t, struct dtc_slot *slot)
 	submit_bio(bio);
 }
 
-/* The first that is wanted and nobody is at work on; evicting from now on. */
-static struct dtc_slot *dtc_take(struct dtc *t, struct dtc_set *set)
+/* May go down, and nobody sees to it yet. */
+static bool dtc_due(const struct dtc_slot *slot)
+{
+	return slot->wanted && slot->state == DTC_VALID && !slot->clean;
+}
+
+/* The first that is to go; evicting from now on. */
+static struct dtc_slot *dtc_take(struct dtc *t, struct dtc_set *set, bool *more)
 {
 	struct dtc_slot *slot, *found = NULL;
 
+	*more = false;
 	spin_lock_irq(&set->lock);
 	list_for_each_entry(slot, &set->queue, queue) {
-		if (!slot->wanted || slot->state != DTC_VALID || slot->clean)
+		if (!dtc_due(slot))
 			continue;
+		if (found) {
+			*more = true;
+			break;
+		}
 		found = slot;
 		slot->state = DTC_EVICTING;
 		if (t->policy->left)
 			t->policy->left(t, slot);
-		break;
 	}
 	spin_unlock_irq(&set->lock);
 	return found;
 }
 
-/* A worker at a set. Its writers may be as fast as he is, so there is an end to it: other sets wait. */
-void dtc_evict(struct work_struct *work)
+/**
+ * dtc_evict() - write what is wanted of a set
+ * @t: the target
+ * @set: one that was on the workers' list
+ *
+ * Its writers may be as fast as the worker is, so there is an end to it: other sets wait.
+ */
+void dtc_evict(struct dtc *t, struct dtc_set *set)
 {
-	struct dtc_set *set = container_of(work, struct dtc_set, work);
-	struct dtc_slot *slot = NULL;
-	struct blk_plug plug;
+	struct dtc_slot *slot;
+	bool more = true;
 	u32 turn;
 
-	blk_start_plug(&plug);
-	for (turn = 0; turn < DTC_TURN; turn++) {
-		slot = dtc_take(set->t, set);
-		if (!slot)
-			break;
-		dtc_write_back(set->t, slot);
+	for (turn = 0; turn < DTC_TURN && more; turn++) {
+		slot = dtc_take(t, set, &more);
+		if (slot)
+			dtc_write_back(t, slot);
 	}
-	blk_finish_plug(&plug);
-	if (slot)
-		queue_work(set->t->evictors, work);
+	if (more)
+		dtc_ready(t, set);
 }
 
 /* Says once that the device fails, and once that it no longer does. */
@@ -215,7 +224,7 @@ static void dtc_health(struct dtc *t, bool failed)
 		WRITE_ONCE(t->failing, true);
 		smp_mb();	/* pairs with dtc_forgive(): this try may have been the one that succeeds */
 		if (!atomic_read(&t->troubled))
-			queue_delayed_work(t->events, &t->retry, 0);
+			queue_delayed_work(t->evictors, &t->retry, 0);
 		DMERR("%s: %pg fails: what it refuses stays in the cache and is tried again; flushes fail meanwhile",
 		      dm_table_device_name(t->ti->table), t->below->bdev);
 		dm_table_event(t->ti->table);
@@ -243,6 +252,15 @@ static bool dtc_retry_set(struct dtc *t, struct dtc_set *set)
 	return failed;
 }
 
+/* All that flushes have failed for is there now: is it durable, too? */
+static void dtc_flush_again(struct dtc *t)
+{
+	u32 stamp = atomic_read(&t->stamp);
+
+	if (READ_ONCE(t->flush_failed) && !atomic_read(&t->troubled))
+		dtc_flush_ended(t, stamp, blkdev_issue_flush(t->below->bdev));
+}
+
 static void dtc_retry(struct work_struct *work)
 {
 	struct dtc *t = container_of(to_delayed_work(work), struct dtc, retry);
@@ -251,26 +269,24 @@ static void dtc_retry(struct work_struct *work)
 
 	for_each_set_bit(nr, t->occupied, dtc_nr_sets(t))
 		failed |= dtc_retry_set(t, &t->sets[nr]);
+	dtc_flush_again(t);
 	dtc_health(t, failed);
+}
+
+/* A flush has failed. From interrupts, too. */
+void dtc_retry_later(struct dtc *t)
+{
+	if (!READ_ONCE(t->quiet))
+		queue_delayed_work(t->evictors, &t->retry, DTC_RETRY_LATER);
 }
 
 int dtc_evict_init(struct dtc *t)
 {
 	INIT_DELAYED_WORK(&t->retry, dtc_retry);
-	t->evictors = alloc_workqueue("transit/%s", WQ_UNBOUND | WQ_MEM_RECLAIM, t->params.workers,
-				      t->below->name);
-	t->events = alloc_workqueue("transit-events/%s", WQ_UNBOUND | WQ_MEM_RECLAIM, 0,
-				    t->below->name);
-	if (!t->evictors || !t->events)
-		return -ENOMEM;
 	return bioset_init(&t->bios, DTC_BIOS, offsetof(struct dtc_wb, bio), BIOSET_NEED_BVECS);
 }
 
 void dtc_evict_destroy(struct dtc *t)
 {
-	if (t->events)
-		destroy_workqueue(t->events);
-	if (t->evictors)
-		destroy_workqueue(t->evictors);
 	bioset_exit(&t->bios);
 }

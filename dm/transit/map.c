@@ -1,5 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Where bios come in, and where those that went below come back. */
+/*
+ * Where bios come in, and where those that went below come back.
+ *
+ * A bio that asks for a flush and has data, such as a journal's commit, comes in two
+ * parts, and device-mapper (6.12) sends the data even when the flush has failed, and
+ * tells nobody. So once a flush has failed, FUA writes fail, until one that began later
+ * succeeds: somebody's, or our own, tried from time to time (evict.c). Data with a flush
+ * before them and without FUA can't be told from others.
+ */
 #include <linux/highmem.h>
 
 #include "transit.h"
@@ -38,8 +46,9 @@ static int dtc_map_flush(struct dtc *t, struct bio *bio)
 
 	db->kind = DTC_BIO_FLUSH;
 	db->began = dtc_now(t);
+	db->stamp = atomic_read(&t->stamp);
 	dtc_count(t, DTC_FLUSHES, 1);
-	if (dtc_drain(t))
+	if (dtc_drain(t, false))
 		return dtc_ended(bio, BLK_STS_IOERR);
 	return dtc_below(t, bio);
 }
@@ -57,12 +66,12 @@ int dtc_map(struct dm_target *ti, struct bio *bio)
 	bio->bi_iter.bi_sector = dm_target_offset(ti, bio->bi_iter.bi_sector);
 	if (!t->nr_slots)
 		return dtc_below(t, bio);
-	if (unlikely((bio->bi_iter.bi_sector | bio_sectors(bio)) & ((1 << t->block_shift) - 1)))
-		return dtc_ended(bio, BLK_STS_INVAL);
 	if (time_before(READ_ONCE(t->last_bio), jiffies))
 		WRITE_ONCE(t->last_bio, jiffies);
 	if (bio->bi_opf & REQ_PREFLUSH)		/* device-mapper has split the data off */
 		return dtc_map_flush(t, bio);
+	if (unlikely((bio->bi_iter.bi_sector | bio_sectors(bio)) & ((1 << t->block_shift) - 1)))
+		return dtc_ended(bio, BLK_STS_INVAL);
 	switch (bio_op(bio)) {
 	case REQ_OP_READ:
 		return dtc_read(t, bio);
@@ -95,6 +104,7 @@ int dtc_end_io(struct dm_target *ti, struct bio *bio, blk_status_t *status)
 		dtc_lap(t, DTC_PHASE_FLUSH, db->began);
 		if (*status)
 			dtc_count(t, DTC_FAILED_FLUSHES, 1);
+		dtc_flush_ended(t, db->stamp, *status);
 		break;
 	}
 	return DM_ENDIO_DONE;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* What can be set: in the table line, and some of it later by message. */
 #include "policy.h"
+#include "../options.h"
 
 static const struct dtc_policy * const dtc_policies[] = {
 	&dtc_policy_transit,	/* the default */
@@ -13,7 +14,6 @@ static const struct dtc_policy * const dtc_policies[] = {
 
 /* Paper 5: 512 MiB; but not most of a small machine's memory. */
 #define DTC_CACHE_DEFAULT	(512ULL << 20)
-#define DTC_MOST_WORKERS	256
 
 static int dtc_set_flag(bool *flag, const char *value)
 {
@@ -51,8 +51,6 @@ static int dtc_set_workers(struct dtc *t, const char *value, bool later)
 	if (kstrtou32(value, 10, &workers) || !workers || workers > DTC_MOST_WORKERS)
 		return -ERANGE;
 	WRITE_ONCE(t->params.workers, workers);
-	if (later)
-		workqueue_set_max_active(t->evictors, workers);
 	return 0;
 }
 
@@ -73,7 +71,8 @@ static int dtc_set_eager_eviction(struct dtc *t, const char *value, bool later)
 {
 	int err = dtc_set_flag(&t->params.eager_eviction, value);
 
-	/* What is in the cache was not wanted so far. */
+	/* What is in the cache was not wanted so far. Who comes to an empty set now sees the switch. */
+	smp_mb();
 	if (!err && later && t->params.eager_eviction)
 		dtc_want_all(t);
 	return err;
@@ -104,8 +103,9 @@ static const struct dtc_key dtc_keys[] = {
 	[DTC_KEY_BYPASS] = { "bypass", true, dtc_set_bypass },
 };
 
-static int dtc_set(struct dtc *t, const char *key, const char *value, bool later)
+static int dtc_set(void *target, const char *key, const char *value, bool later)
 {
+	struct dtc *t = target;
 	size_t i;
 	int err;
 
@@ -129,7 +129,7 @@ static void dtc_defaults(struct dtc *t)
 	p->cache_size = min(DTC_CACHE_DEFAULT, (u64)totalram_pages() << PAGE_SHIFT >> 4);
 	/* An NVMe device may name any multiple of its logical block size. */
 	p->block_size = rounddown_pow_of_two(clamp(bdev_physical_block_size(t->below->bdev), 512, PAGE_SIZE));
-	p->workers = min(num_online_cpus(), DTC_MOST_WORKERS);
+	p->workers = min_t(u32, num_online_cpus(), DTC_MOST_WORKERS);
 	p->eager_eviction = true;
 	p->bypass = true;
 	t->policy = dtc_policies[0];
@@ -162,24 +162,11 @@ static int dtc_params_check(struct dtc *t)
  */
 int dtc_params_parse(struct dtc *t, unsigned int argc, char **argv)
 {
-	unsigned int i, count;
+	int err;
 
 	dtc_defaults(t);
-	if (argc && (kstrtouint(argv[0], 10, &count) || count != argc - 1 || count % 2)) {
-		t->ti->error = "The device is followed by the number of words of options, in pairs";
-		return -EINVAL;
-	}
-	for (i = 1; i + 1 < argc; i += 2) {
-		int err = dtc_set(t, argv[i], argv[i + 1], false);
-
-		if (err) {
-			DMERR("option %s %s: %s", argv[i], argv[i + 1],
-			      err == -ENOENT ? "there is no such option" : "not such a value");
-			t->ti->error = "An option that there is not, or a value that it can't have";
-			return -EINVAL;
-		}
-	}
-	return dtc_params_check(t);
+	err = options_parse(t->ti, argc, argv, dtc_set, t);
+	return err ? err : dtc_params_check(t);
 }
 
 /* Message: set KEY VALUE */
@@ -188,7 +175,7 @@ int dtc_params_set(struct dtc *t, const char *key, const char *value)
 	int err = dtc_set(t, key, value, true);
 
 	if (err)
-		DMERR("set %s %s: error %d", key, value, err);
+		DMERR("%s: set %s %s: %s", dm_table_device_name(t->ti->table), key, value, option_error(err));
 	return err == -ENOENT ? -EINVAL : err;
 }
 

@@ -17,7 +17,7 @@ struct pmbd {
 
 static void pmbd_drain(struct work_struct *work)
 {
-	dtc_drain(container_of(work, struct pmbd, work)->t);
+	dtc_drain(container_of(work, struct pmbd, work)->t, false);
 }
 
 static void pmbd_kick(struct dtc *t)

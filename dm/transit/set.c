@@ -30,20 +30,29 @@ void dtc_set_wake(struct dtc_set *set)
 		wake_up_all(&set->wait);
 }
 
-/* Is one of these blocks written anywhere? And are there @readers of one? */
-static bool dtc_set_written(struct dtc_set *set, u64 first, u64 last, bool *readers)
+/* Does a flush wait for the slot's version? To replace it again and again would keep the flush waiting. */
+static bool dtc_slot_due(const struct dtc *t, const struct dtc_slot *slot)
 {
-	struct dtc_range *range;
+	return slot->wanted && !slot->tries && slot->stamp != atomic_read(&t->stamp);
+}
+
+/* Is one of these blocks written anywhere? And are there @readers of one? */
+static bool dtc_set_written(struct dtc *t, struct dtc_set *set, u64 first, u64 last,
+			    const struct dtc_range *own, bool *readers)
+{
+	/* The newest first, so behind our own are those that came before us. */
+	struct hlist_node *newest = own ? own->node.next : set->ranges.first;
+	struct dtc_range *range = hlist_entry_safe(newest, struct dtc_range, node);
 	struct dtc_slot *slot;
 	bool written = false;
 
 	*readers = false;
-	hlist_for_each_entry(range, &set->ranges, node)
+	hlist_for_each_entry_from(range, node)
 		written |= range->first <= last && range->last >= first;
 	list_for_each_entry(slot, &set->queue, queue) {
 		if (slot->block < first || slot->block > last)
 			continue;
-		written |= slot->state != DTC_VALID;
+		written |= slot->state != DTC_VALID || dtc_slot_due(t, slot);
 		*readers |= slot->readers > 0;
 	}
 	return written;
@@ -67,9 +76,10 @@ static void dtc_set_await(struct dtc_set *set, u64 first, u64 last, bool begin)
 }
 
 /* Nobody is at work on the blocks? If only readers are, no more of them come until somebody is who writes. */
-static bool dtc_set_idle(struct dtc_set *set, u64 first, u64 last, bool *awaiting)
+static bool dtc_set_idle(struct dtc *t, struct dtc_set *set, u64 first, u64 last,
+			 const struct dtc_range *own, bool *awaiting)
 {
-	bool readers, written = dtc_set_written(set, first, last, &readers);
+	bool readers, written = dtc_set_written(t, set, first, last, own, &readers);
 	bool await = readers && !written;
 
 	if (unlikely(await != *awaiting)) {
@@ -81,18 +91,20 @@ static bool dtc_set_idle(struct dtc_set *set, u64 first, u64 last, bool *awaitin
 
 /**
  * dtc_set_wait_idle() - wait until nobody is at work on some blocks
+ * @t: the target
  * @set: theirs, locked
  * @first: of the blocks
  * @last: of the blocks
+ * @own: the caller's range, on record in the set: it and what came after it don't count; or NULL
  *
  * Readers that come while readers are at work would keep us from them for ever: so they wait, too. But not
  * while we wait for writers, which may be long.
  */
-void dtc_set_wait_idle(struct dtc_set *set, u64 first, u64 last)
+void dtc_set_wait_idle(struct dtc *t, struct dtc_set *set, u64 first, u64 last, const struct dtc_range *own)
 {
 	bool awaiting = false;
 
-	wait_event_lock_irq(set->wait, dtc_set_idle(set, first, last, &awaiting), set->lock);
+	wait_event_lock_irq(set->wait, dtc_set_idle(t, set, first, last, own, &awaiting), set->lock);
 }
 
 /**
@@ -106,12 +118,34 @@ void dtc_set_lock_idle(struct dtc *t, struct dtc_set *set, u64 first, u64 last) 
 {
 	for (;;) {
 		spin_lock_irq(&set->lock);
-		dtc_set_wait_idle(set, first, last);
+		dtc_set_wait_idle(t, set, first, last, NULL);
 		if (likely(!READ_ONCE(t->wide.nr)) || !dtc_wide_covers(t, first, last))
 			return;
 		spin_unlock_irq(&set->lock);
 		dtc_wide_wait(t, first, last);
 	}
+}
+
+/**
+ * dtc_set_lock_range() - lock a set, and have blocks of it for oneself
+ * @t: the target
+ * @set: theirs
+ * @range: the blocks; on record in the set on return
+ *
+ * It is put on record first, so that nobody begins to write any of them while we wait for those who have
+ * begun: they would be in turn for ever. Discards and zeros do the same, so we wait for them before that.
+ */
+void dtc_set_lock_range(struct dtc *t, struct dtc_set *set, struct dtc_range *range) __acquires(&set->lock)
+{
+	for (;;) {
+		spin_lock_irq(&set->lock);
+		if (likely(!READ_ONCE(t->wide.nr)) || !dtc_wide_covers(t, range->first, range->last))
+			break;
+		spin_unlock_irq(&set->lock);
+		dtc_wide_wait(t, range->first, range->last);
+	}
+	hlist_add_head(&range->node, &set->ranges);
+	dtc_set_wait_idle(t, set, range->first, range->last, range);
 }
 
 /* So many of the set's slots more that are not clean. */
@@ -173,11 +207,9 @@ int dtc_sets_init(struct dtc *t)
 	for (i = 0; i < dtc_nr_sets(t); i++) {
 		struct dtc_set *set = &t->sets[i];
 
-		set->t = t;
 		spin_lock_init(&set->lock);
 		INIT_LIST_HEAD(&set->queue);
 		init_waitqueue_head(&set->wait);
-		INIT_WORK(&set->work, dtc_evict);
 	}
 	return 0;
 }

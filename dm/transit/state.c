@@ -35,11 +35,11 @@ void dtc_postsuspend(struct dm_target *ti)
 
 	if (t->policy->suspend)
 		t->policy->suspend(t);
-	dtc_drain(t);
+	dtc_drain(t, false);
 	/* What is left has failed. A try that is on its way is seen to its end. */
 	WRITE_ONCE(t->quiet, true);
 	cancel_delayed_work_sync(&t->retry);
-	dtc_drain(t);
+	dtc_drain(t, false);
 	cancel_delayed_work_sync(&t->retry);
 	flush_workqueue(t->evictors);
 	for (nr = 0; nr < dtc_nr_sets(t); nr++) {
@@ -54,8 +54,8 @@ void dtc_resume(struct dm_target *ti)
 
 	WRITE_ONCE(t->quiet, false);
 	/* To try again; or to say that all is well again, if suspending has come before that. */
-	if (atomic_read(&t->troubled) || READ_ONCE(t->failing))
-		queue_delayed_work(t->events, &t->retry, 0);
+	if (atomic_read(&t->troubled) || READ_ONCE(t->failing) || READ_ONCE(t->flush_failed))
+		queue_delayed_work(t->evictors, &t->retry, 0);
 	if (t->policy->resume)
 		t->policy->resume(t);
 }
@@ -63,10 +63,16 @@ void dtc_resume(struct dm_target *ti)
 /* Message: flush. All that was complete, durable. */
 int dtc_flush(struct dtc *t)
 {
+	u32 stamp = atomic_read(&t->stamp);
 	int err;
 
 	if (READ_ONCE(t->quiet))
 		return -EBUSY;
-	err = dtc_drain(t);
-	return err ? err : blkdev_issue_flush(t->below->bdev);
+	err = dtc_drain(t, true);
+	if (!err)
+		err = blkdev_issue_flush(t->below->bdev);
+	/* Whoever was interrupted knows nothing. */
+	if (err != -ERESTARTSYS)
+		dtc_flush_ended(t, stamp, err);
+	return err;
 }

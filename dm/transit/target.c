@@ -15,6 +15,7 @@ static void dtc_free(struct dtc *t)
 {
 	if (t->policy && t->policy->destroy && t->policy_data)
 		t->policy->destroy(t);
+	dtc_workers_destroy(t);
 	dtc_evict_destroy(t);
 	dtc_sets_destroy(t);
 	dtc_slots_destroy(t);
@@ -34,6 +35,8 @@ static int dtc_alloc(struct dtc *t)
 		err = dtc_sets_init(t);
 	if (!err)
 		err = dtc_evict_init(t);
+	if (!err)
+		err = dtc_workers_init(t);
 	if (!err && t->policy->init)
 		err = t->policy->init(t);
 	if (err)
@@ -57,8 +60,8 @@ static int dtc_construct(struct dtc *t, unsigned int argc, char **argv)
 		t->ti->error = "The device is smaller than that";
 		return -EINVAL;
 	}
-	if (t->ti->len & ((1 << t->block_shift) - 1)) {
-		t->ti->error = "Length is no multiple of the block size";
+	if ((t->ti->begin | t->ti->len) & ((1 << t->block_shift) - 1)) {
+		t->ti->error = "Start or length is no multiple of the block size";
 		return -EINVAL;
 	}
 	err = dtc_alloc(t);
@@ -123,7 +126,7 @@ static int dtc_message(struct dm_target *ti, unsigned int argc, char **argv, cha
 	}
 	if (argc == 3 && !strcmp(argv[0], "set"))
 		return dtc_params_set(t, argv[1], argv[2]);
-	DMERR("no such message: %s", argv[0]);
+	DMERR("%s: no such message: %s", dm_table_device_name(ti->table), argv[0]);
 	return -EINVAL;
 }
 

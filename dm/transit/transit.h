@@ -10,7 +10,8 @@
  *	  read.c			what is in slots from there, the rest from below
  *	  drain.c			a flush: what was complete before it, to the device
  *	  wide.c			discards and zeros
- *	evict.c				slots to the device: workers, errors, tries
+ *	worker.c			sets to workers
+ *	  evict.c			slots to the device: errors, tries
  *
  * What they stand on:
  *	set.c				sets of slots, by the block's number; who must wait
@@ -48,6 +49,7 @@
  *	t->wide.lock		ranges of discards and zeros
  *	the policy's own	its lists
  *	t->free.lock		writers in line
+ * t->ready.lock is the workers' own, with nothing inside it.
  */
 #ifndef FOREBAY_DM_TRANSIT_H
 #define FOREBAY_DM_TRANSIT_H
@@ -56,6 +58,7 @@
 #include <linux/blkdev.h>
 #include <linux/device-mapper.h>
 #include <linux/hash.h>
+#include <linux/llist.h>
 #include <linux/percpu.h>
 #include <linux/spinlock.h>
 #include <linux/wait.h>
@@ -71,6 +74,8 @@
 #define DTC_SET_SLOTS	4
 /* A block that the device has refused so often makes flushes fail. */
 #define DTC_TRIES	5
+
+#define DTC_MOST_WORKERS BITS_PER_LONG
 
 #define DTC_NO_BLOCK	U64_MAX
 #define DTC_NO_SLOT	U32_MAX
@@ -100,11 +105,11 @@ struct dtc_range {
 struct dtc_set {
 	spinlock_t lock;		/* of all here, and of its slots' headers */
 	u32 dirty;			/* slots that are not clean */
+	u32 listed;			/* on the workers' list; changed without the lock */
+	struct llist_node ready;	/* there */
 	struct list_head queue;
 	struct hlist_head ranges;	/* of writes that go past the cache */
 	wait_queue_head_t wait;		/* for any change */
-	struct work_struct work;	/* evicts what is wanted */
-	struct dtc *t;
 };
 
 /* The free set: slots linked by ->next. */
@@ -115,6 +120,18 @@ struct dtc_free {
 	spinlock_t lock;		/* of the line */
 	struct list_head line;
 } ____cacheline_aligned_in_smp;
+
+/* Sets that wait for a worker. */
+struct dtc_ready {
+	struct llist_head added;	/* the last one first */
+	spinlock_t lock;		/* of what follows: workers only */
+	struct llist_node *fifo;	/* the oldest first, all older than those above */
+} ____cacheline_aligned_in_smp;
+
+struct dtc_worker {
+	struct work_struct work;
+	struct dtc *t;
+};
 
 /* Discards and zeros on their way. */
 struct dtc_wide {
@@ -172,14 +189,19 @@ struct dtc {
 	unsigned long *occupied;	/* sets with slots that are not clean */
 	u32 hand;			/* the set that dtc_want_some() had last */
 	atomic_t stamp;			/* flushes so far */
+	u32 failed_stamp;		/* when the last one failed; before the next: */
+	bool flush_failed;		/* and none that began later has succeeded: map.c */
 
 	struct dtc_free free;
 	struct dtc_wide wide;
 
+	struct dtc_ready ready;
+	struct dtc_worker *workers;	/* DTC_MOST_WORKERS */
+	unsigned long awake;		/* a bit a worker */
 	struct workqueue_struct *evictors;
 	struct bio_set bios;
-	struct workqueue_struct *events;	/* the policy's work, and tries */
-	struct delayed_work retry;
+	struct workqueue_struct *events;	/* the policy's work */
+	struct delayed_work retry;	/* by workers */
 	bool quiet;			/* suspended: no tries */
 	atomic_t troubled;		/* slots that were refused at least once */
 	bool failing;			/* one of them DTC_TRIES times */
@@ -196,6 +218,7 @@ struct dtc_bio {
 	struct dtc_range range;
 	struct dtc_set *set;
 	u64 began;
+	u32 stamp;			/* t->stamp when it came */
 	u8 kind;
 };
 
@@ -207,6 +230,12 @@ static inline struct dtc_bio *dtc_bio(struct bio *bio)
 static inline bool dtc_in(const struct dtc_range *range, const struct dtc_slot *slot)
 {
 	return slot->block >= range->first && slot->block <= range->last;
+}
+
+/* The device has refused it, and nobody is about to try again: who waits need not any longer. */
+static inline bool dtc_given_up(const struct dtc_slot *slot)
+{
+	return slot->tries == DTC_TRIES && slot->state == DTC_VALID && !slot->wanted;
 }
 
 static inline u32 dtc_nr_sets(const struct dtc *t)
@@ -259,7 +288,8 @@ void dtc_past_done(struct dtc *t, struct bio *bio, blk_status_t status);
 int dtc_read(struct dtc *t, struct bio *bio);
 
 /* drain.c */
-int dtc_drain(struct dtc *t);
+int dtc_drain(struct dtc *t, bool interruptible);
+void dtc_flush_ended(struct dtc *t, u32 stamp, bool failed);
 void dtc_want_some(struct dtc *t);
 void dtc_want_all(struct dtc *t);
 
@@ -274,8 +304,9 @@ void dtc_wide_wait(struct dtc *t, u64 first, u64 last);
 int dtc_sets_init(struct dtc *t);
 void dtc_sets_destroy(struct dtc *t);
 struct dtc_slot *dtc_set_find(struct dtc_set *set, u64 block);
-void dtc_set_wait_idle(struct dtc_set *set, u64 first, u64 last);
+void dtc_set_wait_idle(struct dtc *t, struct dtc_set *set, u64 first, u64 last, const struct dtc_range *own);
 void dtc_set_lock_idle(struct dtc *t, struct dtc_set *set, u64 first, u64 last) __acquires(&set->lock);
+void dtc_set_lock_range(struct dtc *t, struct dtc_set *set, struct dtc_range *range) __acquires(&set->lock);
 void dtc_set_wake(struct dtc_set *set);
 void dtc_set_dirty(struct dtc *t, struct dtc_set *set, int by);
 void dtc_set_leave(struct dtc *t, struct dtc_set *set, struct dtc_slot *slot);
@@ -289,14 +320,20 @@ struct dtc_slot *dtc_slot_wait(struct dtc *t);
 void dtc_slot_put(struct dtc *t, struct dtc_slot *slot);
 void dtc_slot_line(struct dtc *t);
 
+/* worker.c */
+int dtc_workers_init(struct dtc *t);
+void dtc_workers_destroy(struct dtc *t);
+void dtc_ready(struct dtc *t, struct dtc_set *set);
+
 /* evict.c */
 int dtc_evict_init(struct dtc *t);
 void dtc_evict_destroy(struct dtc *t);
-void dtc_evict(struct work_struct *work);
+void dtc_evict(struct dtc *t, struct dtc_set *set);
 void dtc_want(struct dtc *t, struct dtc_set *set, struct dtc_slot *slot);
 void dtc_want_block(struct dtc *t, u64 block);
 bool dtc_drop_clean(struct dtc *t, u64 block);
 void dtc_forgive(struct dtc *t, struct dtc_slot *slot);
+void dtc_retry_later(struct dtc *t);
 
 /* params.c */
 int dtc_params_parse(struct dtc *t, unsigned int argc, char **argv);

@@ -41,7 +41,7 @@ static bool dtc_set_owes(struct dtc_set *set, const struct dtc_range *range, boo
 	struct dtc_slot *slot;
 
 	list_for_each_entry(slot, &set->queue, queue)
-		if (dtc_in(range, slot) && !slot->clean && refused == (slot->tries == DTC_TRIES))
+		if (dtc_in(range, slot) && !slot->clean && refused == dtc_given_up(slot))
 			return true;
 	return false;
 }
@@ -79,7 +79,7 @@ static bool dtc_set_clear(struct dtc *t, struct dtc_set *set, const struct dtc_r
 	do {
 		if (evict)
 			dtc_set_evict(t, set, range);
-		dtc_set_wait_idle(set, range->first, range->last);
+		dtc_set_wait_idle(t, set, range->first, range->last, NULL);
 		/* A flush may have given what was refused another chance meanwhile. */
 	} while (evict && dtc_set_owes(set, range, false));
 	good = !evict || !dtc_set_owes(set, range, true);
@@ -97,8 +97,10 @@ static bool dtc_clear(struct dtc *t, const struct dtc_range *range, bool evict)
 	u32 i;
 
 	if (last - first < dtc_nr_sets(t)) {
-		for (chunk = first; chunk <= last; chunk++)
+		for (chunk = first; chunk <= last; chunk++) {
 			good &= dtc_set_clear(t, dtc_set_of(t, chunk << DTC_CHUNK_SHIFT), range, evict);
+			cond_resched();
+		}
 		return good;
 	}
 	for (i = 0; i < dtc_nr_sets(t); i++) {

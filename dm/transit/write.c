@@ -38,7 +38,7 @@ static void dtc_stored(struct dtc *t, struct dtc_set *set, struct dtc_slot *slot
 	dtc_set_wake(set);
 	spin_unlock_irq(&set->lock);
 	if (wanted)
-		queue_work(t->evictors, &set->work);
+		dtc_ready(t, set);
 	if (unlikely(READ_ONCE(t->free.waiting)))
 		t->policy->make_room(t);
 }
@@ -57,8 +57,13 @@ static struct dtc_slot *dtc_claim(struct dtc *t, struct dtc_set *set, u64 block,
 		if (slot || spare)
 			break;
 		spin_unlock_irq(&set->lock);
-		if (READ_ONCE(t->failing) || (t->policy->may_bypass && t->policy->may_bypass(t)))
+		if (t->policy->may_bypass && t->policy->may_bypass(t))
 			return NULL;
+		if (READ_ONCE(t->failing)) {
+			/* Not to wait for; for those who come later. */
+			t->policy->make_room(t);
+			return NULL;
+		}
 		*stalled = true;
 		spare = dtc_slot_wait(t);
 		if (!spare)
@@ -110,8 +115,7 @@ static int dtc_past(struct dtc *t, struct bio *bio)
 	db->range.first = dtc_first_block(t, bio);
 	db->range.last = db->range.first + blocks - 1;
 	db->set = dtc_set_of(t, db->range.first);
-	dtc_set_lock_idle(t, db->set, db->range.first, db->range.last);
-	hlist_add_head(&db->range.node, &db->set->ranges);
+	dtc_set_lock_range(t, db->set, &db->range);
 	list_for_each_entry(slot, &db->set->queue, queue) {
 		if (!dtc_in(&db->range, slot))
 			continue;
@@ -167,7 +171,7 @@ void dtc_past_done(struct dtc *t, struct bio *bio, blk_status_t status)
 	dtc_set_wake(set);
 	spin_unlock_irqrestore(&set->lock, flags);
 	if (wanted)
-		queue_work(t->evictors, &set->work);
+		dtc_ready(t, set);
 	dtc_lap(t, DTC_PHASE_BYPASS, db->began);
 }
 
@@ -180,6 +184,9 @@ int dtc_write(struct dtc *t, struct bio *bio)
 {
 	u64 began = dtc_now(t);
 
+	/* The flush before it has failed, perhaps: map.c. */
+	if (unlikely(bio->bi_opf & REQ_FUA && READ_ONCE(t->flush_failed)))
+		return dtc_ended(bio, BLK_STS_IOERR);
 	while (!(bio->bi_opf & REQ_FUA) && bio->bi_iter.bi_size && dtc_store(t, bio))
 		;
 	dtc_lap(t, DTC_PHASE_WRITE, began);

@@ -550,6 +550,46 @@ def test_flush_fails_below(cache):
     assert cache.status()["failed_flushes"] == 1
 
 
+def test_flush_with_data_fails(cache):
+    """A journal's commit is a flush with data. If the device refuses a file's blocks, not the journal's, fsync must fail all the same."""
+    failing(cache)
+    run(f"mkfs.ext4 -q -F -b 4096 {cache.device} && mkdir -p /tmp/ext4 && mount {cache.device} /tmp/ext4")
+    file = Path("/tmp/ext4/file")
+    file.write_bytes(noise(65536))
+    run("sync")
+    first = int(run(f"debugfs -R 'blocks /file' {cache.device} 2>/dev/null").split()[0]) * 8
+    table = [(0, first, f"linear {SSD} 0"), (first, 128, "error"),
+             (first + 128, cache.sectors - first - 128, f"linear {SSD} {first + 128}")]
+    lines = "\n".join(f"{start} {length} {target}" for start, length, target in table)
+    run(f"dmsetup suspend --noflush --nolockfs bad; echo '{lines}' | dmsetup load bad; dmsetup resume bad")
+    fd = os.open(file, os.O_RDWR)
+    os.pwrite(fd, noise(65536, 2), 0)
+    os.fchmod(fd, 0o600)        # something for the journal
+    with pytest.raises(OSError):
+        os.fsync(fd)
+    os.close(fd)
+    assert cache.status()["failed_flushes"] > 0
+    run("umount /tmp/ext4", check=False)
+    fail(cache, False)
+    until(cache, "ok")
+    assert cache.read(first * 512, 65536, device=SSD) == noise(65536, 2)
+
+
+def test_dsync_after_a_failed_flush(cache):
+    """FUA writes fail after a flush has failed; not for ever, though nobody flushes again."""
+    run("modprobe dm-flakey")
+    run(f"dmsetup create bad --table '0 {cache.sectors} flakey {SSD} 0 0 3600 1 error_writes' && dmsetup mknodes")
+    cache.below = "/dev/mapper/bad"
+    cache.create(block_size=BLOCK)
+    with pytest.raises(OSError):
+        cache.flush()
+    assert cache.status()["health"] == "error"
+    fail(cache, False)
+    until(cache, "ok")
+    cache.put(0, noise(BLOCK), os.O_DSYNC)
+    assert cache.read(0, BLOCK, device=SSD) == noise(BLOCK)
+
+
 def refusing(cache):
     """It has refused what was put at the beginning."""
     failing(cache)
@@ -666,6 +706,7 @@ def test_what_is_refused(cache):
     refused(f"{SSD} 2 colour red", "option that there is not")
     refused(f"{SSD} 2 policy fifo", "value that it can't have")
     refused(f"{SSD} 2 workers 0", "value that it can't have")
+    refused(f"{SSD} 2 workers 65", "value that it can't have")
     refused(f"{SSD} 2 block_size 1000", "value that it can't have")
     refused(f"{SSD} 2 cache_size 9T", "value that it can't have")
     refused(f"{SSD} 2 cache_size 4k9", "value that it can't have")

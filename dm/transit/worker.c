@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Workers: who evicts, and when he sleeps.
+ *
+ * A set with slots that are wanted is put on a list, without a lock (dtc_ready()), and
+ * whoever does so wakes a worker only if none is awake. A worker takes sets in the
+ * order in which they came, and calls another one when more are left than he can see
+ * to soon. The last one that is awake looks for more for a moment (DTC_LINGER) before
+ * he sleeps: to wake him costs the writer more than to write the block to its slot, and
+ * with eager eviction the next block comes at once if any does.
+ *
+ * Who goes to sleep says so first and looks again afterwards; who has put a set on the
+ * list looks for somebody awake afterwards. So one of them sees the other.
+ */
+#include <linux/sched.h>
+
+#include "transit.h"
+
+/* A worker without work looks for some for so long, in nanoseconds. */
+#define DTC_LINGER	(50 * NSEC_PER_USEC)
+
+static void dtc_call(struct dtc *t)
+{
+	unsigned long most = READ_ONCE(t->params.workers), nr = find_first_zero_bit(&t->awake, most);
+
+	if (nr < most && !test_and_set_bit(nr, &t->awake))
+		queue_work(t->evictors, &t->workers[nr].work);
+}
+
+/**
+ * dtc_ready() - a set has slots that are wanted, and valid
+ * @t: the target
+ * @set: its lock may be held
+ */
+void dtc_ready(struct dtc *t, struct dtc_set *set)
+{
+	if (xchg(&set->listed, 1))
+		return;
+	llist_add(&set->ready, &t->ready.added);
+	if (!READ_ONCE(t->awake))
+		dtc_call(t);
+}
+
+static bool dtc_any_ready(const struct dtc *t)
+{
+	return READ_ONCE(t->ready.fifo) || !llist_empty(&t->ready.added);
+}
+
+/* The next set; it may be put on the list again from now on. */
+static struct dtc_set *dtc_next(struct dtc *t)
+{
+	struct llist_node *node;
+	struct dtc_set *set;
+	bool more;
+
+	spin_lock(&t->ready.lock);
+	if (!t->ready.fifo)
+		WRITE_ONCE(t->ready.fifo, llist_reverse_order(llist_del_all(&t->ready.added)));
+	node = t->ready.fifo;
+	if (node)
+		WRITE_ONCE(t->ready.fifo, node->next);
+	more = node && node->next && node->next->next;
+	spin_unlock(&t->ready.lock);
+	if (more)
+		dtc_call(t);
+	if (!node)
+		return NULL;
+	set = llist_entry(node, struct dtc_set, ready);
+	smp_store_mb(set->listed, 0);	/* before its slots are looked at */
+	return set;
+}
+
+/* Comes more soon? Only one looks, and not if the processor has anything else to do. */
+static bool dtc_linger(const struct dtc *t)
+{
+	u64 end = ktime_get_ns() + DTC_LINGER;
+
+	while (num_online_cpus() > 1 && hweight_long(READ_ONCE(t->awake)) == 1 && !need_resched()) {
+		if (dtc_any_ready(t))
+			return true;
+		if (ktime_get_ns() > end)
+			break;
+		cpu_relax();
+	}
+	return false;
+}
+
+static void dtc_work(struct work_struct *work)
+{
+	struct dtc_worker *worker = container_of(work, struct dtc_worker, work);
+	struct dtc *t = worker->t;
+	struct blk_plug plug;
+	struct dtc_set *set;
+
+	do {
+		blk_start_plug(&plug);
+		while ((set = dtc_next(t))) {
+			dtc_evict(t, set);
+			cond_resched();
+		}
+		blk_finish_plug(&plug);
+	} while (dtc_linger(t));
+	clear_bit(worker - t->workers, &t->awake);
+	smp_mb__after_atomic();		/* pairs with llist_add() in dtc_ready() */
+	if (dtc_any_ready(t))
+		dtc_call(t);
+}
+
+int dtc_workers_init(struct dtc *t)
+{
+	u32 i;
+
+	spin_lock_init(&t->ready.lock);
+	init_llist_head(&t->ready.added);
+	t->workers = kcalloc(DTC_MOST_WORKERS, sizeof(*t->workers), GFP_KERNEL);
+	t->evictors = alloc_workqueue("transit/%s", WQ_UNBOUND | WQ_MEM_RECLAIM, 0, t->below->name);
+	t->events = alloc_workqueue("transit-events/%s", WQ_UNBOUND | WQ_MEM_RECLAIM, 0, t->below->name);
+	if (!t->workers || !t->evictors || !t->events)
+		return -ENOMEM;
+	for (i = 0; i < DTC_MOST_WORKERS; i++) {
+		t->workers[i].t = t;
+		INIT_WORK(&t->workers[i].work, dtc_work);
+	}
+	return 0;
+}
+
+void dtc_workers_destroy(struct dtc *t)
+{
+	if (t->events)		/* first: its work calls workers */
+		destroy_workqueue(t->events);
+	if (t->evictors)
+		destroy_workqueue(t->evictors);
+	kfree(t->workers);
+}
