@@ -111,7 +111,7 @@ const char *lower_advice(int err)
 }
 
 /**
- * size_text - a number of bytes as people read it
+ * size_text - a number of bytes as people read it: whole ones of bytes and, where it is that, of KiB
  * @text: where to put it
  * @bytes: how many
  *
@@ -119,12 +119,17 @@ const char *lower_advice(int err)
  */
 const char *size_text(char text[SIZE_TEXT], uint64_t bytes)
 {
+	static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB" };
+	unsigned int unit = 0;
+
+	while (unit + 1 < ARRAY_SIZE(units) && bytes >> 10 * (unit + 1))
+		unit++;
 	if (!bytes)
 		snprintf(text, SIZE_TEXT, "0");
-	else if (bytes < 1 << 20)
-		snprintf(text, SIZE_TEXT, "%llu KiB", (unsigned long long)bytes >> 10);
+	else if (unit < 2 && !(bytes & ((1ULL << 10 * unit) - 1)))
+		snprintf(text, SIZE_TEXT, "%llu %s", (unsigned long long)bytes >> 10 * unit, units[unit]);
 	else
-		snprintf(text, SIZE_TEXT, "%.1f MiB", (double)bytes / (1 << 20));
+		snprintf(text, SIZE_TEXT, "%.1f %s", (double)bytes / (1ULL << 10 * unit), units[unit]);
 	return text;
 }
 

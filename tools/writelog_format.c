@@ -12,6 +12,9 @@
 #include "verb.h"
 #include "writelog_log.h"
 
+/* Of chunks: what the target takes, dwl_device_open(). */
+#define LEAST_CHUNK_SIZE	(4 * WL_PAGE_SIZE)
+
 enum { OPT_FORCE = 1, OPT_GENERATIONS, OPT_CHUNK_SIZE, OPT_ALIGN, OPT_DATA_CHECKSUMS, OPT_UUID, OPT_JSON };
 
 static const struct option options[] = {
@@ -59,9 +62,9 @@ static const char *take_option(struct request *req, int option)
 			return "--generations wants a number from 2 to 4096";
 		break;
 	case OPT_CHUNK_SIZE:
-		if (!parse_number(optarg, WL_MIN_CHUNK_SIZE, WL_MAX_CHUNK_SIZE, WL_PAGE_SIZE,
+		if (!parse_number(optarg, LEAST_CHUNK_SIZE, WL_MAX_CHUNK_SIZE, WL_PAGE_SIZE,
 				  &req->make.chunk_size))
-			return "--chunk-size wants a multiple of 4096, up to 16777216";
+			return "--chunk-size wants a multiple of 4096 from 16384 to 16777216";
 		break;
 	case OPT_ALIGN:
 		if (!parse_number(optarg, WL_DATA_ALIGN, WL_PAGE_SIZE, WL_DATA_ALIGN, &req->make.align) ||
@@ -214,10 +217,10 @@ const struct verb verb_writelog_format = {
 		"on their origin.\n"
 		"\n"
 		"  --force             overwrite whatever the device holds\n"
-		"  --generations N     cut the log into N pieces that are written back as a whole\n"
-		"                      (default: 16, fewer on small devices)\n"
-		"  --chunk-size BYTES  of the pieces that one writer fills (default: a 32nd of a\n"
-		"                      generation)\n"
+		"  --generations N     cut the log into N pieces, 2 to 4096, that are written back as a\n"
+		"                      whole (default: 16, fewer on small devices)\n"
+		"  --chunk-size BYTES  of the pieces that one writer fills: a multiple of 4096, 16384 to\n"
+		"                      16777216 (default: a 32nd of a generation)\n"
 		"  --align BYTES       of data that are a multiple of it (default: 4096, so that\n"
 		"                      they can be written back without a copy; less saves space\n"
 		"                      where writes are small)\n"
