@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "message.h"
+#include "progress.h"
 #include "verb.h"
 #include "writelog_log.h"
 
@@ -115,10 +116,12 @@ static void finding(void *arg, const struct wl_damage *damage)
 	struct findings *findings = arg;
 
 	findings->of_kind[damage->kind] = true;
-	if (findings->list)
+	if (findings->list) {
 		list_finding(findings, damage);
-	else if (findings->printed++ < MOST_LINES)
+	} else if (findings->printed++ < MOST_LINES) {
+		progress_hide();
 		print_finding(findings, damage);
+	}
 }
 
 static void print_head(const struct findings *findings)
@@ -165,8 +168,9 @@ static void print_verdict(const struct findings *findings, u64 found,
 	puts("  A power cut leaves nothing of this kind: suspect the device, or something that wrote to it.");
 	if (!replay_suffers(findings))
 		return;
-	puts("  Copy the device first (dd). The target refuses such a log, unless it is told on_damage=skip:");
-	puts("  then it replays all that is whole. Check the file system afterwards.");
+	puts("  Copy the device first (dd). The target refuses such a log. To have it replay all that is whole:");
+	printf("      forebay writelog create --option on_damage=skip NAME ORIGIN %s\n", findings->path);
+	puts("  Check the file system afterwards.");
 }
 
 static void print_verdict_json(const struct findings *findings, u64 found,
@@ -185,20 +189,27 @@ static enum exit_status check_log(const char *path, const struct wl *wl, bool js
 {
 	struct wl_stream *streams = malloc(sizeof(*streams) * wl->nr_chunks);
 	struct findings findings = { .wl = wl, .path = path };
+	struct progress progress;
 	struct log_counts counts;
+	bool counted;
 	u64 found;
 
-	if (!streams || !log_count(wl, &counts)) {
-		problem("not enough memory to check %s", path);
-		free(streams);
+	if (!streams) {
+		problem("not enough memory to check %s: a generation has %u chunks", path, wl->nr_chunks);
+		advice("Free some, or check a copy of the log on a machine that has more.");
 		return FAILED;
 	}
 	if (json)
 		findings.list = json_object_new_array();
 	else
 		print_head(&findings);
+	progress_begin(&progress, path, "being checked");
 	found = wl_check(wl, streams, finding, &findings);
 	free(streams);
+	counted = log_count(wl, &counts);
+	progress_end(&progress);
+	if (!counted)
+		return FAILED;
 	if (json)
 		print_verdict_json(&findings, found, &counts);
 	else
@@ -255,7 +266,8 @@ const struct verb verb_writelog_check = {
 	.name = "writelog check",
 	.arguments = "[--force] [--json] DEVICE|IMAGE",
 	.summary = "verify a write log that is not in use; changes nothing",
-	.help = "Reads a whole write log and says what does not fit together. Writes nothing.\n"
+	.help = "Reads a whole write log and says what does not fit together. Writes nothing. If it\n"
+		"takes long it says that it still goes on.\n"
 		"Exit status: 0 clean, 4 inconsistent, 8 could not be checked, 16 wrong usage.\n"
 		"\n"
 		"  --force             check it though it is in use: what changes meanwhile may look\n"

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """forebay writelog on images: format, check and status; caches and logs refuse each other."""
 
+import signal
 import subprocess
+import time
 import uuid
+from pathlib import Path
 
 import pytest
 
@@ -53,7 +56,7 @@ def test_smallest_log(forebay, blank):
 
 def test_refuses_more_than_fits(forebay, blank):
     image = blank(4 * MIB)
-    result = forebay("writelog", "format", "--generations", 4096, "--chunk-size", 4096, image)
+    result = forebay("writelog", "format", "--generations", 4096, "--chunk-size", 16384, image)
     assert result.status == FAILED and "no room for such generations and chunks" in result.err
     assert not any(image.read_bytes()), "something was written"
 
@@ -118,7 +121,7 @@ def test_clean(forebay, log):
     image = log("bind 1000 disk17", "open 3", "write 8 8", "write 8 1", "seal 3 2", "open 1", "discard 0 100")
     result = forebay("writelog", "check", image)
     assert result.status == DONE and not result.err
-    assert "2 writes (4 KiB), 1 discard to replay" in result.out
+    assert "2 writes (4.5 KiB), 1 discard to replay" in result.out
     assert "for an origin of 1000 sectors, disk17" in result.out
     assert f"{image}: clean\n" in result.out
 
@@ -167,7 +170,8 @@ def test_each_kind_of_damage(forebay, log, log_offsets, patch):
         patch(image, dict(zip(("table", "data", "header"), log_offsets(image)))[where] + offset, b"\xa5")
         result = damaged(forebay, image)
         assert place in result.out and meaning in result.out
-        assert "1 inconsistency" in result.out and "on_damage=skip" in result.out
+        assert "1 inconsistency" in result.out
+        assert f"forebay writelog create --option on_damage=skip NAME ORIGIN {image}\n" in result.out
         finding, = damaged(forebay, image, ["--json"]).json["findings"]
         assert finding["what"] == what and finding["generation"] == 0
         if what == "data":
@@ -179,6 +183,27 @@ def test_a_lost_chunk_is_missed(forebay, log, log_offsets, patch):
     patch(image, log_offsets(image)[2], bytes(8))
     result = damaged(forebay, image)
     assert "generation 0 does not hold as many entries as it was sealed with" in result.out
+
+
+def test_says_that_it_goes_on(command, log):
+    """Only if it takes long, which is arranged for here: it is stopped when it has begun to."""
+    image = log(*(f"open {gen} write 0 32000" for gen in range(4)), size=70 * MIB,
+                options=["--generations", "4", "--chunk-size", str(16 * MIB), "--data-checksums"])
+    assert not subprocess.run([command, "writelog", "check", image], capture_output=True, check=True).stderr
+    for _ in range(5):                          # a busy host may let it finish before it has said anything
+        with subprocess.Popen([command, "writelog", "check", image], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              text=True) as checking:
+            threads = Path(f"/proc/{checking.pid}/task")
+            while checking.poll() is None and len(list(threads.iterdir())) < 2:
+                time.sleep(0.001)
+            checking.send_signal(signal.SIGSTOP)
+            time.sleep(2.3)
+            checking.send_signal(signal.SIGCONT)
+            said = checking.communicate(timeout=20)[1]
+        assert checking.returncode == DONE
+        if said:
+            break
+    assert said.startswith(f"{image}: being checked, 2 s so far\n")
 
 
 MUTATIONS = 150
@@ -215,8 +240,16 @@ def test_status_of_a_log(forebay, log):
     assert shown["in_use"] is False and shown["origin_id"] == "disk17" and shown["entries"] == 1
 
 
+@pytest.mark.parametrize("sectors, text", [
+    (1, "512 B"), (2, "1 KiB"), (3, "1.5 KiB"), (4096, "2.0 MiB"), (1953525168, "931.5 GiB"), (11721045168, "5.5 TiB"),
+])
+def test_sizes(forebay, log, sectors, text):
+    result = forebay("writelog", "status", log(f"bind {sectors} disk17", "open 0", "write 0 1"))
+    assert f"  origin       {text}, disk17\n" in result.out
+
+
 def test_no_such_device(forebay, tmp_path):
-    for verb in ("flush", "remove"):
+    for verb in ("flush", "remove", "resume", "latency"):
         result = forebay("writelog", verb, "nothing")
         assert result.status == FAILED and "nothing is no device with a write log" in result.err
     result = forebay("writelog", "status", tmp_path / "missing")
