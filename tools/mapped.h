@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A mapped device with one of our targets, through libdevmapper; and what the verbs
- * that make one have in common.
+ * A mapped device with one of our targets, through libdevmapper. mapped.c asks and
+ * talks to one that there is, mapped_create.c loads tables.
  */
 #ifndef FOREBAY_TOOLS_MAPPED_H
 #define FOREBAY_TOOLS_MAPPED_H
@@ -14,6 +14,17 @@
 
 #define MAPPED_TEXT	4096
 
+struct target_option;
+
+struct mapped_kind {
+	const char *target;		/* as device-mapper knows it; its names have 15 characters at most */
+	const char *noun;		/* of the verbs */
+	const char *what;		/* as people read it */
+	const struct target_option *options;	/* options.h; the last has no key */
+};
+
+extern const struct mapped_kind writelog_kind, transit_kind;
+
 struct mapped {
 	uint64_t sectors;
 	int open_count;
@@ -22,24 +33,23 @@ struct mapped {
 	char table[MAPPED_TEXT];
 };
 
-/* Options of a target, as in its table line. */
-struct pairs {
-	char text[MAPPED_TEXT / 2];	/* " key value" ... */
-	unsigned int words;
-};
-
 typedef bool (*mapped_each_fn)(void *arg, const char *name, const struct mapped *mapped);
 
 const char *mapped_name(const char *text);
-bool mapped_create(const char *name, uint64_t sectors, const char *kind, const char *parameters);
-bool mapped_read(const char *name, const char *kind, struct mapped *mapped);
-bool mapped_each(const char *kind, mapped_each_fn each, void *arg);
+bool mapped_read(const char *name, const struct mapped_kind *kind, struct mapped *mapped);
+bool mapped_find(const char *name, const struct mapped_kind *kind, struct mapped *mapped);
+bool mapped_each(const struct mapped_kind *kind, mapped_each_fn each, void *arg);
 bool mapped_strange(const char *name);
-int mapped_message(const char *name, const char *message);
+uint64_t mapped_value(const char *values, const char *key);
+int mapped_message(const char *name, const char *message, char answer[MAPPED_TEXT]);
 bool mapped_idle(const char *name);
 enum exit_status mapped_remove(const char *name);
+
+bool mapped_may_create(const char *name);
+bool mapped_create(const char *name, uint64_t sectors, const struct mapped_kind *kind,
+		   const char *parameters);
+enum exit_status mapped_reload(const char *name, const struct mapped_kind *kind,
+			       const struct mapped *mapped);
 bool mapped_below(const char *path, const char *what, uint64_t *sectors, dev_t *rdev);
-bool pairs_add(struct pairs *pairs, const char *key, int key_len, const char *value);
-bool pairs_take(const struct verb *verb, struct pairs *pairs, const char *pair);
 
 #endif

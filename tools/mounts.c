@@ -6,7 +6,6 @@
  * be a link; mounts, devices and /sys/fs/forebay meet in the kernel's name of
  * the device.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <libmount.h>
@@ -15,6 +14,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "holders.h"
 #include "message.h"
 #include "mounts.h"
 #include "sysfs.h"
@@ -169,25 +169,6 @@ static bool say_mounted(const char *path, dev_t rdev)
 	}
 	mnt_unref_table(table);
 	return fs;
-}
-
-static bool say_holder(const char *path, const char *disk)
-{
-	char folder[PATH_MAX];
-	struct dirent *entry;
-	bool found = false;
-	DIR *dir;
-
-	dir = opendir(kernel_path(folder, "/sys/class/block/%s/holders", disk));
-	while (dir && !found && (entry = readdir(dir))) {
-		if (entry->d_name[0] == '.')
-			continue;
-		problem("%s is used by /dev/%s", path, entry->d_name);
-		found = true;
-	}
-	if (dir)
-		closedir(dir);
-	return found;
 }
 
 static bool say_cache(const char *path, const char *disk)

@@ -3,12 +3,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/sysmacros.h>
 
 #include "mapped.h"
 #include "message.h"
 #include "report.h"
 #include "sysfs.h"
+
+enum { OPT_JSON = 1 };
+
+const struct option report_options[] = {
+	{ "json", no_argument, NULL, OPT_JSON },
+	OPTION_HELP,
+	{ }
+};
 
 void json_add_text(json_object *json, const char *key, const char *text)
 {
@@ -18,14 +25,10 @@ void json_add_text(json_object *json, const char *key, const char *text)
 /* "8:0" becomes "/dev/sda". */
 void json_add_device(json_object *json, const char *key, const char *numbers)
 {
-	char name[NAME_MAX + 1], path[PATH_MAX];
-	unsigned int major, minor;
+	char path[PATH_MAX];
 
-	if (sscanf(numbers, "%u:%u", &major, &minor) == 2 && disk_name(makedev(major, minor), name)) {
-		snprintf(path, sizeof(path), "/dev/%s", name);
-		numbers = path;
-	}
-	json_add_text(json, key, numbers);
+	disk_path(numbers, path);
+	json_add_text(json, key, path);
 }
 
 /* What device-mapper knows of any target's device. */
@@ -35,7 +38,7 @@ void json_add_mapped(json_object *json, const struct mapped *mapped)
 	json_add_number(json, "open_count", mapped->open_count);
 }
 
-/* "key value key value", numbers as numbers. */
+/* "key value key value", numbers as numbers; what is longer than these is a text, though of digits alone. */
 struct json_object *json_of_values(const char *line)
 {
 	char copy[MAPPED_TEXT], *save = NULL, *key, *value, *end;
@@ -49,7 +52,7 @@ struct json_object *json_of_values(const char *line)
 		if (!value)
 			break;
 		n = strtoull(value, &end, 10);
-		json_object_object_add(json, key, *value && !*end ? json_object_new_uint64(n) :
+		json_object_object_add(json, key, !*end && strlen(value) < 20 ? json_object_new_uint64(n) :
 				       json_object_new_string(value));
 	}
 	return json;
@@ -86,4 +89,42 @@ void print_values(json_object *values)
 {
 	json_object_object_foreach(values, key, value)
 		printf("  %-24s %s\n", key, json_object_get_string(value));
+}
+
+static void print_all(json_object *all, report_fn print)
+{
+	for (size_t i = 0; i < json_object_array_length(all); i++) {
+		if (i)
+			putchar('\n');
+		print(json_object_array_get_idx(all, i));
+	}
+}
+
+/**
+ * report_targets - what `status` of a noun does, whose options are report_options
+ * @verb: of that noun, with its kind
+ * @argc: of the verb
+ * @argv: of the verb
+ * @report: gathers objects in a JSON array, and prints them
+ */
+enum exit_status report_targets(const struct verb *verb, int argc, char **argv, const struct report *report)
+{
+	json_object *all = json_object_new_array();
+	bool json = false, good = true;
+
+	while (next_option(verb, argc, argv) != -1)
+		json = true;
+	for (int i = optind; i < argc; i++)
+		good = report->gather_one(all, argv[i]) && good;
+	if (optind == argc)
+		good = mapped_each(verb->kind, report->gather, all);
+	if (json) {
+		print_json(all);
+		return good ? DONE : FAILED;
+	}
+	if (good && !json_object_array_length(all))
+		printf("No %s is in use.\n", verb->kind->what);
+	print_all(all, report->print);
+	json_object_put(all);
+	return good ? DONE : FAILED;
 }

@@ -8,7 +8,17 @@
 #include <json-c/json.h>
 #include <stdbool.h>
 
-struct mapped;
+#include "mapped.h"
+
+typedef void (*report_fn)(struct json_object *one);
+
+struct report {
+	mapped_each_fn gather;		/* what a target in use says, into the array */
+	bool (*gather_one)(struct json_object *all, const char *argument);
+	report_fn print;
+};
+
+extern const struct option report_options[];
 
 void json_add_text(struct json_object *json, const char *key, const char *text);
 void json_add_device(struct json_object *json, const char *key, const char *numbers);
@@ -20,5 +30,6 @@ bool json_flag(struct json_object *json, const char *key);
 void row(const char *name);
 void print_mapped_name(struct json_object *json);
 void print_values(struct json_object *values);
+enum exit_status report_targets(const struct verb *verb, int argc, char **argv, const struct report *report);
 
 #endif

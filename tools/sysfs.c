@@ -103,6 +103,45 @@ bool disk_attribute(dev_t rdev, const char *attribute, char *text, size_t size)
 }
 
 /**
+ * disk_is_volatile - is a block device made of ordinary memory?
+ * @rdev: its number
+ *
+ * Return: true for what `forebay emu` makes; others aren't known to be.
+ */
+bool disk_is_volatile(dev_t rdev)
+{
+	char text[32];
+
+	return disk_attribute(rdev, "emu/persistence", text, sizeof(text));
+}
+
+/**
+ * disk_path - the node in /dev of a block device
+ * @numbers: "8:0"
+ * @path: "/dev/sda", of a mapped device the node with its name
+ *
+ * Return: false if the kernel knows no such device; @path is @numbers then.
+ */
+bool disk_path(const char *numbers, char path[PATH_MAX])
+{
+	char name[NAME_MAX + 1], mapped[NAME_MAX + 1];
+	unsigned int major, minor;
+	dev_t rdev;
+
+	snprintf(path, PATH_MAX, "%s", numbers);
+	if (sscanf(numbers, "%u:%u", &major, &minor) != 2)
+		return false;
+	rdev = makedev(major, minor);
+	if (!disk_name(rdev, name))
+		return false;
+	if (disk_attribute(rdev, "dm/name", mapped, sizeof(mapped)))
+		snprintf(path, PATH_MAX, "/dev/mapper/%s", mapped);
+	else
+		snprintf(path, PATH_MAX, "/dev/%s", name);
+	return true;
+}
+
+/**
  * cache_attribute - read a number that forebay.ko shows of a mount
  * @name: the kernel's name of the cache device
  * @attribute: see docs/sysfs.md

@@ -19,6 +19,8 @@ const char *kernel_path(char path[PATH_MAX], const char *format, ...)
 bool kernel_read(const char *path, char *text, size_t size);
 bool disk_name(dev_t rdev, char name[NAME_MAX + 1]);
 bool disk_attribute(dev_t rdev, const char *attribute, char *text, size_t size);
+bool disk_is_volatile(dev_t rdev);
+bool disk_path(const char *numbers, char path[PATH_MAX]);
 bool cache_attribute(const char *name, const char *attribute, uint64_t *value);
 
 #endif

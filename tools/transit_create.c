@@ -7,6 +7,7 @@
 #include <sys/sysmacros.h>
 
 #include "message.h"
+#include "options.h"
 #include "transit_target.h"
 
 enum { OPT_OPTION = 1 };
@@ -17,11 +18,14 @@ static const struct option options[] = {
 	{ }
 };
 
+#define LENGTH_UNIT	8U		/* sectors */
+
 static enum exit_status create(const struct verb *verb, int argc, char **argv)
 {
 	const char *name, *device;
 	char parameters[MAPPED_TEXT];
 	struct pairs pairs = { };
+	unsigned int left_out;
 	uint64_t sectors;
 	dev_t rdev;
 
@@ -30,17 +34,21 @@ static enum exit_status create(const struct verb *verb, int argc, char **argv)
 			return USAGE;
 	if (argc - optind != 2)
 		return usage_problem(verb, "want a name and a device");
-	name = argv[optind];
+	name = mapped_name(argv[optind]);
 	device = argv[optind + 1];
-	if (!mapped_below(device, "below a cache", &sectors, &rdev))
+	if (!mapped_may_create(name) || !mapped_below(device, "below a cache", &sectors, &rdev))
 		return FAILED;
 	/* Its number: the device that was looked at, whatever the path has come to mean. */
 	snprintf(parameters, sizeof(parameters), "%u:%u %u%s", major(rdev), minor(rdev), pairs.words,
 		 pairs.text);
 	/* What a table ends on must be a whole block, whatever the block size is. */
-	if (!mapped_create(name, sectors & ~7ULL, TRANSIT_TARGET, parameters))
+	if (!mapped_create(name, sectors & ~(LENGTH_UNIT - 1ULL), &transit_kind, parameters))
 		return FAILED;
 	printf("/dev/mapper/%s: %s below a transit cache\n", name, device);
+	left_out = sectors % LENGTH_UNIT;
+	if (left_out)
+		printf("    Its last %u sector%s left out: the length is a multiple of 4096 bytes.\n",
+		       left_out, left_out == 1 ? " is" : "s are");
 	return DONE;
 }
 
@@ -51,7 +59,9 @@ const struct verb verb_transit_create = {
 	.help = "Makes /dev/mapper/NAME: the block device DEVICE below a cache in DRAM, through which\n"
 		"writes pass. Like a disk's own cache it loses on a power cut what was not flushed.\n"
 		"\n"
-		"  --option KEY=VALUE  an option of the target, see forebay(8); may be repeated\n",
+		"  --option KEY=VALUE  an option of the target; may be repeated\n",
 	.options = options,
+	.kind = &transit_kind,
+	.keys = KEYS_ALL,
 	.run = create,
 };

@@ -6,17 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "holders.h"
 #include "message.h"
 #include "report.h"
 #include "transit_target.h"
-
-enum { OPT_JSON = 1 };
-
-static const struct option options[] = {
-	{ "json", no_argument, NULL, OPT_JSON },
-	OPTION_HELP,
-	{ }
-};
 
 static bool gather(void *all, const char *name, const struct mapped *mapped)
 {
@@ -40,10 +33,15 @@ static bool gather(void *all, const char *name, const struct mapped *mapped)
 	return true;
 }
 
-static bool gather_one(json_object *all, const char *name)
+/* By its name, or by what it is over. */
+static bool gather_one(json_object *all, const char *argument)
 {
+	const char *name = mapped_name(argument);
 	struct transit_target target;
+	char over[NAME_MAX + 1];
 
+	if (mapped_over(argument, &transit_kind, over))
+		name = over;
 	return transit_find(name, &target) && gather(all, name, &target.mapped);
 }
 
@@ -68,37 +66,20 @@ static void print(json_object *cache)
 
 static enum exit_status status(const struct verb *verb, int argc, char **argv)
 {
-	json_object *all = json_object_new_array();
-	bool json = false, good = true;
+	static const struct report report = { gather, gather_one, print };
 
-	while (next_option(verb, argc, argv) != -1)
-		json = true;
-	for (int i = optind; i < argc; i++)
-		good = gather_one(all, mapped_name(argv[i])) && good;
-	if (optind == argc)
-		good = mapped_each(TRANSIT_TARGET, gather, all);
-	if (json) {
-		print_json(all);
-		return good ? DONE : FAILED;
-	}
-	if (good && !json_object_array_length(all))
-		puts("No transit cache is in use.");
-	for (size_t i = 0; i < json_object_array_length(all); i++) {
-		if (i)
-			putchar('\n');
-		print(json_object_array_get_idx(all, i));
-	}
-	json_object_put(all);
-	return good ? DONE : FAILED;
+	return report_targets(verb, argc, argv, &report);
 }
 
 const struct verb verb_transit_status = {
 	.name = "transit status",
-	.arguments = "[--json] [NAME]...",
+	.arguments = "[--json] [NAME|DEVICE]...",
 	.summary = "show what transit caches hold and do",
-	.help = "Shows the transit caches that are in use, or those named.\n"
+	.help = "Shows the transit caches that are in use, or those named, or those over the devices\n"
+		"named.\n"
 		"\n"
 		"  --json              a JSON array with an object for each\n",
-	.options = options,
+	.options = report_options,
+	.kind = &transit_kind,
 	.run = status,
 };

@@ -1,13 +1,32 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The status line of docs/transit.md; docs and the target's status function go
- * together with this.
+ * The options and the status line of docs/transit.md; docs and the target's params.c and
+ * status.c go together with this.
  */
 #include <stdio.h>
-#include <unistd.h>
 
-#include "message.h"
+#include "options.h"
 #include "transit_target.h"
+
+static const struct target_option options[] = {
+	{ "cache_size", false, "in bytes, or with a suffix such as M, at most half of the memory; 512M, or\n"
+	  "                      a sixteenth of the memory if that is less" },
+	{ "block_size", false, "what is cached at a time, and the smallest write: 512, 1024, 2048 or 4096;\n"
+	  "                      default: the device's physical block size" },
+	{ "workers", true, "threads that write to the device, 1 to 64; default: the number of\n"
+	  "                      processors" },
+	{ "policy", false, "transit (the default), pmbd, pmbd70, lru, coactive or none" },
+	{ "eager_eviction", true, "on (the default): what is written goes to the device at once; off" },
+	{ "bypass", true, "on (the default): if the cache is full writers write to the device; off" },
+	{ }
+};
+
+const struct mapped_kind transit_kind = {
+	.target = "forebay-transit",
+	.noun = "transit",
+	.what = "transit cache",
+	.options = options,
+};
 
 /**
  * transit_parse - take apart what a transit cache says
@@ -17,15 +36,16 @@
  */
 bool transit_parse(struct transit_target *target)
 {
-	int values = 0, options = 0;
+	int values = 0, options_at = 0;
 
 	if (sscanf(target->mapped.status, "%15s %15s %lu/%lu %*u %n", target->health, target->policy,
-		   &target->slots_used, &target->slots_total, &values) < 4)
+		   &target->slots_used, &target->slots_total, &values) < 4 || !values)
 		return false;
 	target->values = target->mapped.status + values;
-	if (sscanf(target->mapped.table, "%63s%n %*u %n", target->device, &options, &options) < 1)
+	if (sscanf(target->mapped.table, "%63s%n %*u %n", target->device, &options_at,
+		   &options_at) < 1)
 		return false;
-	target->options = target->mapped.table + options;
+	target->options = target->mapped.table + options_at;
 	return true;
 }
 
@@ -39,9 +59,6 @@ bool transit_parse(struct transit_target *target)
 bool transit_find(const char *name, struct transit_target *target)
 {
 	*target = (struct transit_target){ };
-	if (mapped_read(name, TRANSIT_TARGET, &target->mapped))
-		return transit_parse(target) || mapped_strange(name);
-	problem("%s is no device with a transit cache", name);
-	advice("`forebay transit status` lists them.%s", geteuid() ? " It needs root." : "");
-	return false;
+	return mapped_find(name, &transit_kind, &target->mapped) &&
+	       (transit_parse(target) || mapped_strange(name));
 }

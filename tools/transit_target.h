@@ -10,8 +10,6 @@
 
 #include "mapped.h"
 
-#define TRANSIT_TARGET	"forebay-transit"
-
 struct transit_target {
 	struct mapped mapped;
 	char health[16];		/* "ok", "error" */

@@ -8,7 +8,16 @@
 #include <stdlib.h>
 
 #include "message.h"
-#include "verb.h"
+#include "options.h"
+
+static void print_keys(const struct verb *verb)
+{
+	puts("KEY and VALUE:");
+	for (const struct target_option *option = verb->kind->options; option->key; option++)
+		if (verb->keys == KEYS_ALL || option->later)
+			printf("  %-19s %s\n", option->key, option->values);
+	putchar('\n');
+}
 
 /**
  * verb_help - print what a verb does and takes
@@ -17,7 +26,10 @@
 void verb_help(const struct verb *verb)
 {
 	printf("usage: forebay %s %s\n\n%s", verb->name, verb->arguments, verb->help);
-	fputs("  --help              show this\n\nforebay(8) has the whole story.\n", stdout);
+	puts("  --help              show this\n");
+	if (verb->keys != KEYS_NONE)
+		print_keys(verb);
+	puts("forebay(8) has the whole story.");
 }
 
 /**

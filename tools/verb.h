@@ -14,10 +14,15 @@
 enum exit_status {
 	DONE = 0,
 	REPAIRED = 1,	/* check --repair: there was damage, and it is gone */
-	LEFT = 4,	/* check: inconsistencies; drain: pages that stayed in the cache */
+	LEFT = 4,	/* check: inconsistencies; drain, drop, flush, remove: something stayed */
 	FAILED = 8,	/* refused, or could not be done */
 	USAGE = 16,
 };
+
+struct mapped_kind;
+
+/* Options of a target that a verb takes. */
+enum keys { KEYS_NONE, KEYS_ALL, KEYS_LATER };
 
 struct verb {
 	const char *name;		/* "format", or "writelog format": the noun comes first */
@@ -25,6 +30,8 @@ struct verb {
 	const char *summary;		/* one line, for the list of verbs */
 	const char *help;		/* what it does, then its options */
 	const struct option *options;	/* the last is OPTION_HELP */
+	const struct mapped_kind *kind;	/* of the mapped device; NULL: the verb knows, or is about none */
+	enum keys keys;			/* those of @kind that --help lists */
 	enum exit_status (*run)(const struct verb *verb, int argc, char **argv);
 };
 
@@ -34,9 +41,11 @@ struct verb {
 extern const struct verb verb_format, verb_status, verb_check, verb_drain;
 extern const struct verb verb_pin, verb_unpin, verb_attach, verb_detach, verb_drop;
 extern const struct verb verb_writelog_format, verb_writelog_create, verb_writelog_status,
-			 verb_writelog_check, verb_writelog_flush, verb_writelog_remove;
+			 verb_writelog_check, verb_writelog_flush, verb_writelog_resume,
+			 verb_writelog_set, verb_writelog_latency, verb_writelog_remove;
 extern const struct verb verb_emu_create, verb_emu_list, verb_emu_remove, verb_emu_cut;
-extern const struct verb verb_transit_create, verb_transit_status, verb_transit_remove;
+extern const struct verb verb_transit_create, verb_transit_status, verb_transit_flush,
+			 verb_transit_set, verb_transit_latency, verb_transit_remove;
 
 int next_option(const struct verb *verb, int argc, char **argv);
 void verb_help(const struct verb *verb);

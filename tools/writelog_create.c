@@ -8,12 +8,14 @@
  * by name in the target too.
  */
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/sysmacros.h>
 
 #include "../core/host_pm.h"
 #include "fitness.h"
 #include "message.h"
-#include "verb.h"
+#include "options.h"
 #include "writelog_log.h"
 #include "writelog_origin.h"
 #include "writelog_target.h"
@@ -55,7 +57,7 @@ static bool parse(const struct verb *verb, int argc, char **argv, struct request
 		usage_problem(verb, "want a name, an origin and a log");
 		return false;
 	}
-	req->name = argv[optind];
+	req->name = mapped_name(argv[optind]);
 	req->origin = argv[optind + 1];
 	req->log = argv[optind + 2];
 	return true;
@@ -71,18 +73,20 @@ static bool add_name(struct pairs *pairs, const u8 *id)
 		len--;
 	for (size_t i = 0; i < len; i++)
 		sprintf(hex + 2 * i, "%02x", id[i]);
-	return pairs_add(pairs, "origin_id", 9, hex);
+	return pairs_add(pairs, "origin_id", hex);
 }
 
-static bool log_is_empty(const struct wl *wl)
+/* A damaged one may hold something. */
+static u32 generations_used(const struct wl *wl)
 {
+	u32 used = 0;
+
 	for (u32 gen = 0; gen < wl->nr_gens; gen++) {
 		struct wl_gen_info info;
 
-		if (wl_gen_read(wl, gen, &info) || info.state != WL_GEN_FREE)
-			return false;
+		used += wl_gen_read(wl, gen, &info) || info.state != WL_GEN_FREE;
 	}
-	return true;
+	return used;
 }
 
 static bool has_name(const struct binding *binding)
@@ -121,17 +125,44 @@ static bool fits_together(const struct request *req, const struct binding *was, 
 	return false;
 }
 
+/* An index of larger blocks needs whole ones. The default is what the device itself consists of. */
+static bool fits_in_blocks(const struct request *req, const struct binding *is)
+{
+	const char *at = strstr(req->pairs.text, " block_size ");
+	uint64_t bytes = is->sectors << 9, block = at ? strtoull(at + strlen(" block_size "), NULL, 10) : 0;
+
+	/* What is no block size the target refuses. */
+	if (!block || bytes % block == 0)
+		return true;
+	problem("%s has %lu bytes, which is no multiple of block_size=%lu", req->origin, bytes, block);
+	advice("The largest that fits: --option block_size=%lu. Or make the device, a partition say, shorter.",
+	       bytes & -bytes);
+	return false;
+}
+
+static void say_replay(const struct request *req, const struct wl *wl, u32 generations)
+{
+	char size[SIZE_TEXT];
+
+	printf("%s: replaying what it holds, at most %s; this may take a while\n", req->log,
+	       size_text(size, (u64)generations * wl->nr_chunks * wl->chunk_size));
+	fflush(stdout);
+}
+
 /* Is there a log that may be used with this origin? Whose writes it holds; of an empty one all zero. */
 static bool look_at_log(const struct request *req, const struct binding *is, struct binding *was, dev_t *rdev)
 {
 	struct device dev;
 	struct wl wl;
+	u32 generations = 0;
 	bool good;
 
 	if (!device_open(&dev, req->log, 0))
 		return false;
 	good = usable(&dev) && log_open(&wl, &dev);
-	if (good && !log_is_empty(&wl)) {
+	if (good)
+		generations = generations_used(&wl);
+	if (generations) {
 		was->sectors = le64_to_cpu(wl.super.origin_sectors);
 		memcpy(was->id, wl.super.origin_id, sizeof(was->id));
 	}
@@ -140,6 +171,8 @@ static bool look_at_log(const struct request *req, const struct binding *is, str
 		problem("%s is an image; a log in use is a block device", req->log);
 		good = false;
 	}
+	if (good && generations)
+		say_replay(req, &wl, generations);
 	*rdev = dev.rdev;
 	device_close(&dev);
 	return good;
@@ -176,7 +209,7 @@ static bool map_any(const struct request *req, const char *parameters, const str
 {
 	if (!bind_log(req->log, is))
 		return false;
-	if (mapped_create(req->name, is->sectors, WRITELOG_TARGET, parameters))
+	if (mapped_create(req->name, is->sectors, &writelog_kind, parameters))
 		return true;
 	bind_log(req->log, was);
 	return false;
@@ -192,7 +225,8 @@ static enum exit_status create(const struct verb *verb, int argc, char **argv)
 
 	if (!parse(verb, argc, argv, &req))
 		return USAGE;
-	if (!mapped_below(req.origin, "an origin", &is.sectors, &origin))
+	if (!mapped_may_create(req.name) || !mapped_below(req.origin, "an origin", &is.sectors, &origin) ||
+	    !fits_in_blocks(&req, &is))
 		return FAILED;
 	origin_name(req.origin, origin, is.id);
 	if (!look_at_log(&req, &is, &was, &log))
@@ -205,7 +239,7 @@ static enum exit_status create(const struct verb *verb, int argc, char **argv)
 	if (req.any_origin && was.sectors)
 		good = map_any(&req, parameters, &is, &was);
 	else
-		good = mapped_create(req.name, is.sectors, WRITELOG_TARGET, parameters);
+		good = mapped_create(req.name, is.sectors, &writelog_kind, parameters);
 	if (!good)
 		return FAILED;
 	printf("/dev/mapper/%s: %s behind the write log on %s\n", req.name, req.origin, req.log);
@@ -219,9 +253,11 @@ const struct verb verb_writelog_create = {
 	.help = "Makes /dev/mapper/NAME: the block device ORIGIN, whose writes are made durable in the\n"
 		"write log on LOG and written to ORIGIN later. What LOG still holds is replayed.\n"
 		"\n"
-		"  --option KEY=VALUE  an option of the target, see forebay(8); may be repeated\n"
+		"  --option KEY=VALUE  an option of the target; may be repeated\n"
 		"  --any-origin        though the log was used with another one: its writes go to\n"
 		"                      this\n",
 	.options = options,
+	.kind = &writelog_kind,
+	.keys = KEYS_ALL,
 	.run = create,
 };

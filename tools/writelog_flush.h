@@ -5,11 +5,10 @@
 #ifndef FOREBAY_TOOLS_WRITELOG_FLUSH_H
 #define FOREBAY_TOOLS_WRITELOG_FLUSH_H
 
-#include "verb.h"
-#include "writelog_target.h"
+#include <stdbool.h>
 
-bool find_target(const char *name, struct writelog_target *target);
-void say_mode(const char *name);
-enum exit_status write_all_back(const char *name, const char *message, bool quiet);
+#include "verb.h"
+
+enum exit_status writelog_write_back(const char *name, const char *message, bool quiet);
 
 #endif

@@ -5,7 +5,9 @@
 #include <stdio.h>
 
 #include "message.h"
+#include "sysfs.h"
 #include "writelog_flush.h"
+#include "writelog_target.h"
 
 enum { OPT_NO_FLUSH = 1, OPT_QUIET };
 
@@ -16,27 +18,54 @@ static const struct option options[] = {
 	{ }
 };
 
-static enum exit_status remove_target(const char *name, bool flush, bool quiet)
+/* As it was before: nobody has it open, so it holds no more than then. */
+static void say_kept(const char *name, const struct writelog_target *target)
 {
-	struct writelog_target target;
-	enum exit_status status = DONE;
+	char size[SIZE_TEXT], log[PATH_MAX], origin[PATH_MAX];
 
-	if (!find_target(name, &target))
-		return FAILED;
-	if (!mapped_idle(name))
-		return FAILED;
+	disk_path(target->log, log);
+	disk_path(target->origin, origin);
+	if (!target->bytes_used) {
+		printf("%s: removed; %s held nothing that %s lacks\n", name, log, origin);
+		return;
+	}
+	printf("%s: removed; %s holds at most %s that %s lacks\n", name, log,
+	       size_text(size, target->bytes_used), origin);
+	printf("    Don't mount or change %s before the two were used together again:\n", origin);
+	printf("    forebay writelog create %s %s %s\n", name, origin, log);
+}
+
+static enum exit_status remove_flushed(const char *name, bool quiet)
+{
 	/* Not "flush": what somebody writes after that would be in the log. */
-	if (flush)
-		status = write_all_back(name, "cleaner", quiet);
+	enum exit_status status = writelog_write_back(name, "cleaner", quiet);
+
 	if (status) {
 		advice("To remove it all the same, and keep that in the log: --no-flush");
 		return status;
 	}
 	status = mapped_remove(name);
-	if (status && flush)
-		say_mode(name);
+	if (status)
+		writelog_say_mode(name);
+	else if (!quiet)
+		printf("%s: removed; everything is on the origin\n", name);
+	return status;
+}
+
+static enum exit_status remove_target(const char *name, bool flush, bool quiet)
+{
+	struct writelog_target target;
+	enum exit_status status;
+
+	if (!writelog_find(name, &target))
+		return FAILED;
+	if (!mapped_idle(name))
+		return FAILED;
+	if (flush)
+		return remove_flushed(name, quiet);
+	status = mapped_remove(name);
 	if (!status && !quiet)
-		printf("%s: removed%s\n", name, flush ? "; everything is on the origin" : "");
+		say_kept(name, &target);
 	return status;
 }
 
@@ -61,10 +90,12 @@ const struct verb verb_writelog_remove = {
 	.arguments = "[--no-flush] [--quiet] NAME",
 	.summary = "write everything back, and remove the mapped device",
 	.help = "Writes everything back to the origin, then removes /dev/mapper/NAME; the origin is\n"
-		"a plain block device again. If writing back fails nothing is removed.\n"
+		"a plain block device again. If writing back fails nothing is removed. Exit status:\n"
+		"0 removed, 4 something is left in the log, 8 could not be tried or is in use, 16\n"
+		"wrong usage.\n"
 		"\n"
 		"  --no-flush          remove it as it is: what is in the log is replayed when the two\n"
-		"                      are used together again\n"
+		"                      are used together again; until then the origin lacks it\n"
 		"  --quiet             no progress, no result; problems only\n",
 	.options = options,
 	.run = remove_verb,

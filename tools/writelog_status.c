@@ -4,30 +4,56 @@
  * target, of others from the device itself. All of it is gathered in JSON first;
  * people get a table of that.
  */
-#include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "holders.h"
 #include "message.h"
 #include "report.h"
+#include "sysfs.h"
 #include "verb.h"
 #include "writelog_log.h"
 #include "writelog_target.h"
 
-enum { OPT_JSON = 1 };
+/* Of the options the name of the origin, which nobody has typed, is shown apart, as it is read elsewhere. */
+static void add_options(json_object *json, const struct writelog_target *target)
+{
+	json_object *all = json_of_values(target->options);
+	const char *hex = json_text(all, "origin_id");
+	char text[2 * WL_ORIGIN_ID_SIZE + 1];
+	u8 id[WL_ORIGIN_ID_SIZE] = { };
 
-static const struct option options[] = {
-	{ "json", no_argument, NULL, OPT_JSON },
-	OPTION_HELP,
-	{ }
-};
+	for (size_t i = 0; hex && i < sizeof(id) && sscanf(hex + 2 * i, "%2hhx", &id[i]) == 1; i++)
+		;
+	json_add_text(json, "origin_id", log_origin(text, id));
+	json_object_object_del(all, "origin_id");
+	json_object_object_add(json, "options", all);
+}
+
+/* What it says of itself: what the target doesn't know, or not any more. */
+static bool add_log(json_object *json)
+{
+	struct device dev;
+	char uuid[37];
+	struct wl wl;
+	bool good;
+
+	if (!device_open(&dev, json_text(json, "device"), DEVICE_SHARED))
+		return false;
+	good = log_open(&wl, &dev);
+	if (good)
+		json_add_text(json, "uuid", uuid_text(uuid, wl.super.uuid));
+	json_object_object_add(json, "volatile_log", json_object_new_boolean(disk_is_volatile(dev.rdev)));
+	device_close(&dev);
+	return good;
+}
 
 static bool gather_target(void *arg, const char *name, const struct mapped *mapped)
 {
 	struct writelog_target target = { .mapped = *mapped };
 	json_object *json;
 
-	if (!target_parse(&target))
+	if (!writelog_parse(&target))
 		return mapped_strange(name);
 	json = json_object_new_object();
 	json_add_text(json, "name", name);
@@ -42,9 +68,10 @@ static bool gather_target(void *arg, const char *name, const struct mapped *mapp
 	json_add_number(json, "generations_total", target.generations_total);
 	json_add_number(json, "bytes_used", target.bytes_used);
 	json_add_number(json, "bytes_total", target.bytes_total);
+	add_options(json, &target);
 	json_object_object_add(json, "values", json_of_values(target.values));
 	json_object_array_add(arg, json);
-	return true;
+	return add_log(json);
 }
 
 static bool gather_log(json_object *all, const char *path)
@@ -69,20 +96,60 @@ static bool gather_log(json_object *all, const char *path)
 	return good;
 }
 
-/* The name of a mapped device, its node, or a device or image that no target uses. */
+/* The name of a mapped device, its node, a log or origin of one, or a device or image that no target uses. */
 static bool gather_one(json_object *all, const char *argument)
 {
 	const char *name = mapped_name(argument);
+	char over[NAME_MAX + 1];
 	struct mapped mapped;
 	struct stat st;
 
-	if (!strchr(name, '/') && mapped_read(name, WRITELOG_TARGET, &mapped))
+	if (!strchr(name, '/') && mapped_read(name, &writelog_kind, &mapped))
 		return gather_target(all, name, &mapped);
+	if (mapped_over(argument, &writelog_kind, over) && mapped_read(over, &writelog_kind, &mapped))
+		return gather_target(all, over, &mapped);
 	if (!stat(argument, &st))
 		return gather_log(all, argument);
 	problem("%s is neither a device with a write log nor a file", argument);
 	advice("`forebay writelog status` lists those in use.");
 	return false;
+}
+
+/* Which of the two it is the counters tell, unless there was both. */
+static void print_error(json_object *log)
+{
+	json_object *values = json_object_object_get(log, "values");
+	bool origin = json_number(values, "origin_errors"), medium = json_number(values, "medium_errors");
+
+	if (origin && !medium)
+		puts("  The origin refuses writes.");
+	else if (medium && !origin)
+		puts("  What is damaged in the log cannot be written back, nor what is newer.");
+	else
+		puts("  The origin refuses writes, or the log is damaged: dmesg says which.");
+	puts("  They stay in the log, safe from a power cut, and are tried again; dmesg says more.");
+}
+
+static void print_health(json_object *log)
+{
+	json_object *values = json_object_object_get(log, "values");
+	const char *health = json_text(log, "health");
+
+	if (strcmp(health, "ok"))
+		print_error(log);
+	if (!strcmp(health, "failed"))
+		puts("  That has lasted for error_timeout seconds: writes are refused once the log is full.");
+	if (json_number(values, "medium_errors"))
+		printf("  %sThe log has been found damaged%s (medium_errors). Which sectors, if that is known, dmesg says.\n"
+		       "  Copy the device (dd); `remove --no-flush`, then `forebay writelog check %s` tells more.\n",
+		       style(stdout, RED), plain(stdout), json_text(log, "device"));
+	if (json_number(values, "lost_reads"))
+		printf("  %sReads have failed%s (lost_reads), since what they asked for is damaged in the log. dmesg\n"
+		       "  has the sectors: write these again, or restore the files they belong to.\n",
+		       style(stdout, RED), plain(stdout));
+	if (json_flag(log, "volatile_log"))
+		printf("  %sThe log is ordinary memory%s: what it holds goes with the power. For trying things out only.\n",
+		       style(stdout, RED), plain(stdout));
 }
 
 static void print_target(json_object *log)
@@ -92,10 +159,11 @@ static void print_target(json_object *log)
 
 	print_mapped_name(log);
 	row("log");
-	puts(json_text(log, "device"));
+	printf("%s, UUID %s\n", json_text(log, "device"), json_text(log, "uuid") ?: "not known");
 	row("origin");
-	printf("%s, %s\n", json_text(log, "origin"),
-	       size_text(size, json_number(log, "origin_sectors") << 9));
+	printf("%s, %s%s%s\n", json_text(log, "origin"),
+	       size_text(size, json_number(log, "origin_sectors") << 9),
+	       *json_text(log, "origin_id") ? ", " : "", json_text(log, "origin_id"));
 	row("state");
 	printf("%s%s%s, mode %s\n", style(stdout, healthy ? GREEN : RED), json_text(log, "health"),
 	       plain(stdout), json_text(log, "mode"));
@@ -103,11 +171,9 @@ static void print_target(json_object *log)
 	printf("%s of %s, %llu of %llu generations\n", size_text(size, json_number(log, "bytes_used")),
 	       size_text(total, json_number(log, "bytes_total")), json_number(log, "generations_used"),
 	       json_number(log, "generations_total"));
+	print_values(json_object_object_get(log, "options"));
 	print_values(json_object_object_get(log, "values"));
-	if (!strcmp(json_text(log, "health"), "error"))
-		puts("  The origin refuses writes. They stay in the log, safe, and are tried again; dmesg says more.");
-	if (!strcmp(json_text(log, "health"), "failed"))
-		puts("  The log has failed: writes are refused. dmesg says why.");
+	print_health(log);
 }
 
 static void print_log(json_object *log)
@@ -136,52 +202,30 @@ static void print_log(json_object *log)
 		puts("  The origin lacks them: use the two together again before anything else writes to it.");
 }
 
-static void print(json_object *all)
+static void print(json_object *log)
 {
-	size_t n = json_object_array_length(all);
-
-	for (size_t i = 0; i < n; i++) {
-		json_object *log = json_object_array_get_idx(all, i);
-
-		if (i)
-			putchar('\n');
-		if (json_flag(log, "in_use"))
-			print_target(log);
-		else
-			print_log(log);
-	}
+	if (json_flag(log, "in_use"))
+		print_target(log);
+	else
+		print_log(log);
 }
 
 static enum exit_status status(const struct verb *verb, int argc, char **argv)
 {
-	json_object *all = json_object_new_array();
-	bool json = false, good = true;
+	static const struct report report = { gather_target, gather_one, print };
 
-	while (next_option(verb, argc, argv) != -1)
-		json = true;
-	for (int i = optind; i < argc; i++)
-		good = gather_one(all, argv[i]) && good;
-	if (optind == argc)
-		good = mapped_each(WRITELOG_TARGET, gather_target, all);
-	if (!json && good && !json_object_array_length(all))
-		puts("No write log is in use.");
-	if (json) {
-		print_json(all);
-	} else {
-		print(all);
-		json_object_put(all);
-	}
-	return good ? DONE : FAILED;
+	return report_targets(verb, argc, argv, &report);
 }
 
 const struct verb verb_writelog_status = {
 	.name = "writelog status",
 	.arguments = "[--json] [NAME|DEVICE|IMAGE]...",
 	.summary = "show what write logs hold and do",
-	.help = "Shows the write logs that are in use, or those named by their mapped device. A log\n"
-		"that no target uses is read from its device or image.\n"
+	.help = "Shows the write logs that are in use, or those named by their mapped device, their\n"
+		"log or their origin. A log that no target uses is read from its device or image.\n"
 		"\n"
 		"  --json              a JSON array with an object for each log\n",
-	.options = options,
+	.options = report_options,
+	.kind = &writelog_kind,
 	.run = status,
 };

@@ -91,7 +91,7 @@ def test_format_refuses_a_disk_that_another_device_holds(forebay, empty):
     sh("dmsetup", "create", "holder", "--table", f"0 2048 linear {PMEM} 0")
     try:
         result = forebay("format", PMEM)
-        assert result.status == FAILED and f"{PMEM} is used by /dev/dm-" in result.err
+        assert result.status == FAILED and f"{PMEM} is used by /dev/mapper/holder (dm-" in result.err
     finally:
         sh("dmsetup", "remove", "holder")
 

@@ -82,14 +82,18 @@ def read(path, at=0):
                           stdout=subprocess.PIPE, check=True).stdout
 
 
-def test_a_life(forebay_log, fast):
-    data = write(fast, "durable ")
+def test_a_life(forebay_log, log):
+    uuid = forebay_log("status", "--json", log).json[0]["uuid"]
+    assert forebay_log("create", "fast", "/dev/mapper/one", log).status == DONE
+    fast, data = FAST, write(FAST, "durable ")
     assert read(fast) == data
     shown, = forebay_log("status", "--json").json
     assert shown["name"] == "fast" and shown["in_use"] and shown["device"] == str(PMEM)
     assert (shown["health"], shown["mode"], shown["origin_sectors"]) == ("ok", "write", SECTORS)
     assert shown["generations_used"] >= 1 and shown["values"]["write_sectors"] >= MIB // 512
-    for name in ("fast", FAST):
+    assert (shown["origin"], shown["origin_id"], shown["options"]) == ("/dev/mapper/one", "TEST-one", {})
+    assert shown["uuid"] == uuid and shown["volatile_log"] is False
+    for name in ("fast", FAST, PMEM, "/dev/mapper/one"):
         assert forebay_log("status", "--json", name).json[0]["name"] == "fast"
     assert "ok, mode write" in forebay_log("status").out
     result = forebay_log("flush", "fast")
@@ -115,7 +119,8 @@ def test_status_of_a_log_that_goes_meanwhile(forebay_log, fast, vanish, look):
 def test_what_stays_in_the_log_is_found_again(forebay_log, fast):
     before = read("/dev/mapper/one")
     data = write(fast, "kept in the log ")
-    assert forebay_log("remove", "--no-flush", "--quiet", "fast").status == DONE
+    result = forebay_log("remove", "--no-flush", "fast")
+    assert result.status == DONE and f"{PMEM} holds at most " in result.out and "Don't mount or change /dev/mapper/one" in result.out
     assert read("/dev/mapper/one") == before != data
     assert forebay_log("check", PMEM).status == DONE
     result = forebay_log("format", PMEM)
@@ -124,7 +129,8 @@ def test_what_stays_in_the_log_is_found_again(forebay_log, fast):
     assert result.status == FAILED
     assert "holds writes to another origin than /dev/mapper/two" in result.err
     assert f"It was used with TEST-one ({SECTORS} sectors); this is TEST-two ({SECTORS} sectors)." in result.err
-    assert forebay_log("create", "fast", "/dev/mapper/one", PMEM).status == DONE
+    result = forebay_log("create", "fast", "/dev/mapper/one", PMEM)
+    assert result.status == DONE and f"{PMEM}: replaying what it holds, at most " in result.out
     assert read(FAST) == data
     assert forebay_log("remove", "fast").status == DONE
     assert read("/dev/mapper/one") == data
@@ -181,7 +187,7 @@ def test_another_origin_on_purpose_that_cannot_be(forebay_log, fast):
     sh("dmsetup", "create", "small", "--uuid", "TEST-small", "--table", f"0 {MIB // 512} linear {NVME} {AT + 2 * SECTORS}")
     sh("dmsetup", "mknodes")
     try:
-        for arguments in (["--option", "nonsense=3", "fast", "/dev/mapper/two"], ["fast", "/dev/mapper/small"]):
+        for arguments in (["--option", "slots=0", "fast", "/dev/mapper/two"], ["fast", "/dev/mapper/small"]):
             result = forebay_log("create", "--any-origin", *arguments, PMEM)
             assert result.status == FAILED and "fast: cannot create it" in result.err
             shown, = forebay_log("status", "--json", PMEM).json
@@ -208,9 +214,46 @@ def test_options_of_the_target(forebay_log, log):
     assert result.status == DONE, result.err
     assert "slots 3 on_damage skip" in sh("dmsetup", "table", "fast")
     assert forebay_log("remove", "fast").status == DONE
-    result = forebay_log("create", "--option", "nonsense=3", "fast", "/dev/mapper/one", PMEM)
+    result = forebay_log("create", "--option", "slots=0", "fast", "/dev/mapper/one", PMEM)
     assert result.status == FAILED and "dmesg tells what the kernel had against it" in result.err
+    result = forebay_log("create", "one", "/dev/mapper/one", PMEM)
+    assert result.status == FAILED and "one: there is a mapped device of that name already" in result.err
     assert not FAST.exists()
+
+
+def test_an_origin_that_is_no_whole_blocks(forebay_log, log):
+    sh("dmsetup", "create", "odd", "--uuid", "TEST-odd", "--table", f"0 {SECTORS - 2} linear {NVME} {AT + 2 * SECTORS}")
+    sh("dmsetup", "mknodes")
+    try:
+        result = forebay_log("create", "--option", "block_size=4096", "fast", "/dev/mapper/odd", log)
+        assert result.status == FAILED and "The largest that fits: --option block_size=1024." in result.err
+        assert forebay_log("create", "--option", "block_size=1024", "fast", "/dev/mapper/odd", log).status == DONE
+        assert forebay_log("remove", "fast").status == DONE
+    finally:
+        sh("dmsetup", "remove", "odd")
+
+
+def test_what_is_set_later(forebay_log, fast):
+    assert forebay_log("set", "fast", "low_mark=70", "high_mark=80", "depth=3").status == DONE
+    assert forebay_log("status", "--json").json[0]["options"] == {"high_mark": 80, "low_mark": 70, "depth": 3}
+    result = forebay_log("set", "fast", "depth=257")
+    assert result.status == FAILED and "fast: depth=257: it can't have this value" in result.err
+
+
+def test_latency(forebay_log, fast):
+    assert forebay_log("latency", "fast", "on").status == DONE
+    write(fast, "measured ")
+    steps = {step["step"]: step for step in forebay_log("latency", "--json", "fast").json}
+    assert steps["copy"]["count"] and steps["copy"]["count"] == sum(count for _, count in steps["copy"]["bins"])
+    assert forebay_log("latency", "fast").out.startswith("step ")
+    assert forebay_log("latency", "fast", "off").status == DONE
+
+
+def test_a_log_with_the_smallest_chunks(forebay_log, log):
+    assert forebay_log("format", "--force", "--chunk-size", 16384, log).status == DONE
+    assert forebay_log("create", "fast", "/dev/mapper/one", log).status == DONE
+    data = write(FAST, "small ")
+    assert forebay_log("remove", "fast").status == DONE and read("/dev/mapper/one") == data
 
 
 def test_cleaner(forebay_log, fast):
@@ -221,12 +264,20 @@ def test_cleaner(forebay_log, fast):
     shown, = forebay_log("status", "--json").json
     assert shown["mode"] == "cleaner" and shown["bytes_used"] == 0
     assert read("/dev/mapper/one") == data
+    with open(fast, "rb"):                      # whoever uses it may go on
+        assert forebay_log("resume", "fast").out == "fast: logs writes again\n"
+    newer = write(fast, "third ")
+    shown, = forebay_log("status", "--json").json
+    assert shown["mode"] == "write" and shown["bytes_used"] > 0
+    assert read("/dev/mapper/one") == data and read(fast) == newer
+    assert "nothing to do" in forebay_log("resume", "fast").out
 
 
 def test_what_is_in_use_is_left_alone(forebay, forebay_log, fast):
     for verb in (["writelog", "format", "--force"], ["writelog", "check"], ["format", "--force"], ["check"]):
         result = forebay(*verb, PMEM)
-        assert result.status == FAILED and f"{PMEM} is used by /dev/dm-" in result.err
+        assert result.status == FAILED and f"{PMEM} is used by /dev/mapper/fast (dm-" in result.err
+        assert "`forebay writelog status fast` shows it" in result.err
     assert forebay_log("check", "--force", PMEM).status in (DONE, LEFT)
     sh("mkfs.ext4", "-q", FAST)
     sh("mount", FAST, "/mnt")
@@ -300,7 +351,7 @@ def test_a_visitor_while_it_is_written_back(forebay_log, slow, stays):
         over.set()
     if stays:
         assert result.status == FAILED and "fast is in use" in result.err
-        assert "It logs no writes any more, they go to the origin, until its table is loaded again." in result.err
+        assert "It logs no writes any more, they go to the origin, until `forebay writelog resume fast`." in result.err
     else:
         assert result.status == DONE, result.err
     assert FAST.exists() == stays
@@ -368,7 +419,7 @@ def test_an_origin_that_fails(forebay_log, fast):
         assert "left in the log; nothing is lost" in result.err
     assert "--no-flush" in result.err
     assert forebay_log("status", "--json").json[0]["health"] == "error"
-    assert "tried again" in forebay_log("status").out
+    assert "The origin refuses writes.\n" in forebay_log("status").out and "tried again" in forebay_log("status").out
     assert read(fast) == data
     sh("dmsetup", "suspend", "--nolockfs", "one")
     sh("dmsetup", "load", "one", "--table", f"0 {SECTORS} linear {NVME} {AT}")

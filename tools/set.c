@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * forebay writelog set, transit set: change options of a target that is in use.
+ *
+ * Some belong together, as low_mark and high_mark do, and must fit at any time. So all are set twice: what
+ * the first time was refused because of another one's old value isn't any more.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "message.h"
+#include "options.h"
+
+static const struct option options[] = { OPTION_HELP, { } };
+
+static int set_one(const char *name, const char *pair)
+{
+	const char *equals = strchr(pair, '=');
+	char message[MAPPED_TEXT];
+
+	snprintf(message, sizeof(message), "set %.*s %s", (int)(equals - pair), pair, equals + 1);
+	return mapped_message(name, message, NULL);
+}
+
+static void say_refused(const struct verb *verb, const char *name, const char *pair, int err)
+{
+	if (err == ERANGE) {
+		problem("%s: %s: it can't have this value", name, pair);
+		advice("`forebay %s --help` says which. The value before stays.", verb->name);
+	} else {
+		problem("%s: %s: %s", name, pair, strerror(err));
+		advice("The value before stays. dmesg may say more.");
+	}
+}
+
+static enum exit_status set_all(const struct verb *verb, const char *name, int n, char **pairs)
+{
+	enum exit_status status = DONE;
+
+	for (int i = 0; n > 1 && i < n; i++)
+		set_one(name, pairs[i]);
+	for (int i = 0; i < n; i++) {
+		int err = set_one(name, pairs[i]);
+
+		if (!err)
+			continue;
+		say_refused(verb, name, pairs[i], err);
+		status = FAILED;
+	}
+	return status;
+}
+
+static enum exit_status set_verb(const struct verb *verb, int argc, char **argv)
+{
+	struct mapped mapped;
+	const char *name;
+
+	while (next_option(verb, argc, argv) != -1)
+		;
+	if (argc - optind < 2)
+		return usage_problem(verb, "want the name of a mapped device, and what to set");
+	name = mapped_name(argv[optind++]);
+	for (int i = optind; i < argc; i++)
+		if (!option_take(verb, argv[i]))
+			return USAGE;
+	if (!mapped_find(name, verb->kind, &mapped))
+		return FAILED;
+	return set_all(verb, name, argc - optind, argv + optind);
+}
+
+const struct verb verb_writelog_set = {
+	.name = "writelog set",
+	.arguments = "NAME KEY=VALUE...",
+	.summary = "change options of a write log that is in use",
+	.help = "Changes options of /dev/mapper/NAME at once, until it is removed: `create` sets them\n"
+		"again.\n"
+		"\n",
+	.options = options,
+	.kind = &writelog_kind,
+	.keys = KEYS_LATER,
+	.run = set_verb,
+};
+
+const struct verb verb_transit_set = {
+	.name = "transit set",
+	.arguments = "NAME KEY=VALUE...",
+	.summary = "change options of a transit cache that is in use",
+	.help = "Changes options of /dev/mapper/NAME at once, until it is removed: `create` sets them\n"
+		"again.\n"
+		"\n",
+	.options = options,
+	.kind = &transit_kind,
+	.keys = KEYS_LATER,
+	.run = set_verb,
+};
