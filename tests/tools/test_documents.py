@@ -29,17 +29,17 @@ def test_man_page_has_every_option(verb):
     assert described == set(VERBS[verb])
     words = r"\s+(?:\.Cm )?".join(verb.split())
     synopsis = re.search(rf"^\.Cm {words}\n(.*?)^\.Nm$", text, re.MULTILINE | re.DOTALL)[1]
-    assert {f"-{option}" for option in re.findall(r"^\.Op Fl (\S+)", synopsis, re.MULTILINE)} == described
+    assert {f"-{option}" for option in re.findall(r"^\.(?:Op )?Fl (\S+)", synopsis, re.MULTILINE)} == described
 
 
-def complete(*words):
-    script = f'. "{COMPLETION}"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _forebay; printf "%s\\n" "${{COMPREPLY[@]}}"'
+def complete(*words, stubs=""):
+    script = f'. "{COMPLETION}"; {stubs} COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _forebay; printf "%s\\n" "${{COMPREPLY[@]}}"'
     done = subprocess.run(["bash", "-c", script, "bash", *words], capture_output=True, text=True, check=True)
-    return done.stdout.split("\n")[:-1]
+    return [word for word in done.stdout.split("\n") if word]
 
 
 def test_completion_of_verbs():
-    assert set(complete("forebay", "")) == {*(verb.split()[0] for verb in VERBS), "--help", "--version"}
+    assert set(complete("forebay", "")) == {*(verb.split()[0] for verb in VERBS), "help", "--help", "--version"}
     assert complete("forebay", "dr") == ["drain", "drop"]
     for noun in ("writelog", "transit", "emu"):
         assert set(complete("forebay", noun, "")) == {*(verb.split()[1] for verb in VERBS if verb.startswith(f"{noun} ")), "--help"}
@@ -49,6 +49,45 @@ def test_completion_of_verbs():
 @pytest.mark.parametrize("verb", VERBS)
 def test_completion_of_options(verb):
     assert set(complete("forebay", *verb.split(), "--")) == {*VERBS[verb], "--help"}
+
+
+def test_completion_of_help():
+    assert set(complete("forebay", "help", "")) == {verb.split()[0] for verb in VERBS}
+    assert complete("forebay", "help", "writelog", "ch") == ["check"]
+    assert complete("forebay", "help", "check", "") == []
+
+
+def test_completion_of_keys_and_values():
+    """bash takes an = for a word of its own."""
+    assert complete("forebay", "writelog", "create", "--option", "on") == ["on_damage="]
+    assert complete("forebay", "writelog", "create", "--option", "on_damage", "=") == ["stop", "skip"]
+    assert complete("forebay", "writelog", "create", "--option", "on_damage", "=", "sk") == ["skip"]
+    assert complete("forebay", "transit", "create", "--option", "policy", "=", "pm") == ["pmbd", "pmbd70"]
+    assert complete("forebay", "transit", "create", "--option", "bypass", "=", "of") == ["off"]
+    assert complete("forebay", "transit", "create", "--option", "workers", "=") == []
+
+
+def test_completion_of_what_to_create_from():
+    """A disk for what is below, persistent memory for the log, and nothing for the name."""
+    stubs = "_forebay_disks() { echo /dev/disk; }; _forebay_devices() { echo /dev/memory; };"
+    for options in ([], ["--any-origin"], ["--option", "slots", "=", "4"], ["--option", "slots=4"]):
+        create = ["forebay", "writelog", "create", *options]
+        assert complete(*create, "", stubs=stubs) == []
+        assert complete(*create, "fast", "", stubs=stubs) == ["/dev/disk"]
+        assert complete(*create, "fast", "/dev/disk", "", stubs=stubs) == ["/dev/memory"]
+    assert complete("forebay", "transit", "create", "", stubs=stubs) == []
+    assert complete("forebay", "transit", "create", "quick", "", stubs=stubs) == ["/dev/disk"]
+
+
+def test_json_of_a_log_is_documented(forebay, blank):
+    """By name, in docs/writelog.md and in the man page: all that status and check have of a log that is not in use."""
+    log = blank(name="log.img")
+    assert forebay("writelog", "format", log).status == 0
+    keys = set(forebay("writelog", "status", "--json", log).json[0]) | set(forebay("writelog", "check", "--json", log).json)
+    page = re.search(r"^## JSON\n(.*?)^## ", (CHECKOUT / "docs/writelog.md").read_text(), re.MULTILINE | re.DOTALL)[1]
+    assert keys <= set(re.findall(r"`(\w+)`", page))
+    man = re.search(r"^\.Ss forebay writelog status\n(.*?)^\.Ss forebay writelog flush", PAGES[0].read_text(), re.MULTILINE | re.DOTALL)[1]
+    assert keys <= set(re.findall(r"\w+", man))
 
 
 def test_install(command, tmp_path):
