@@ -111,15 +111,26 @@ check: ## static checks: checkpatch, sparse, W=1, analyzers, Python and man page
 	scripts/setup --for test
 	scripts/check
 
-install: ## install the modules (by DKMS, for each kernel 6.12), the command, libforebay, their manuals (PREFIX=/usr/local)
+# systemd, where it runs, has to be told of its units.
+RELOAD = [ -n '$(DESTDIR)' ] || [ ! -d /run/systemd/system ] || systemctl daemon-reload
+
+install: ## install the modules (by DKMS, for each kernel 6.12), the command, libforebay, manuals, units (PREFIX=/usr/local)
 	scripts/setup --for install
 	@$(MAKE) --no-print-directory tools lib
 	$(MAKE) --no-print-directory -C tools O=../build/tools install
 	$(MAKE) --no-print-directory -C lib O=../build/lib install
 	ldconfig
-	$(MAKE) --no-print-directory -C packaging dkms
+	$(MAKE) --no-print-directory -C packaging units dkms
+	$(RELOAD)
+
+uninstall: ## undo make install (the same PREFIX); unmount and remove mapped devices before
+	$(MAKE) --no-print-directory -C tools uninstall
+	$(MAKE) --no-print-directory -C lib uninstall
+	ldconfig
+	$(MAKE) --no-print-directory -C packaging uninstall
+	$(RELOAD)
 
 clean: ## remove build/
 	rm -rf build
 
-.PHONY: help setup modules test test-all test-machine test-host test-tools test-vm demo bench test-core test-apps debug-kernel test-pmdk test-agree powercut powercut-selftest powercut-emulated emucuts tools lib python install check clean
+.PHONY: help setup modules test test-all test-machine test-host test-tools test-vm demo bench test-core test-apps debug-kernel test-pmdk test-agree powercut powercut-selftest powercut-emulated emucuts tools lib python install uninstall check clean

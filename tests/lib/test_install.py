@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`make install`, into a folder: the command, the library, the manuals, and each module as DKMS builds it from what was installed."""
+"""`make install`, into a folder: the command, the library, the manuals, the units, and each module as DKMS builds it from what was
+installed; and `make uninstall`, which leaves what somebody else has put there."""
 
 import os
 import subprocess
@@ -8,23 +9,48 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 MODULES = {"forebay", "dm-forebay-writelog", "dm-forebay-transit", "forebay-emu"}
 FILES = ("sbin/forebay", "share/man/man8/forebay.8", "share/man/man5/forebay.5", "share/man/man3/forebay_pin.3",
-         "share/bash-completion/completions/forebay", "lib/libforebay.so", "lib/pkgconfig/forebay.pc", "include/forebay.h")
+         "share/bash-completion/completions/forebay", "lib/libforebay.so", "lib/pkgconfig/forebay.pc", "include/forebay.h",
+         "lib/systemd/system/forebay-writelog@.service", "lib/systemd/system/forebay-transit@.service")
+# Not ours
+FOREIGN = ("usr/sbin/foreign", "usr/lib/foreign.so", "usr/include/linux/foreign.h", "usr/share/man/man8/foreign.8",
+           "usr/lib/systemd/system/foreign@.service", "usr/src/foreign-1/Kbuild", "etc/forebay/writelog/fast")
+
+
+def make(target, folder, *settings):
+    done = subprocess.run(["make", "-C", ROOT, target, f"DESTDIR={folder}", "PREFIX=/usr", *settings], text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+def files(folder):
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_symlink() or not path.is_dir()}
 
 
 def test_install(tmp_path):
-    """Twice: the second time DKMS has the version already, of other sources perhaps."""
+    """Twice: the second time DKMS has the version already, of other sources perhaps. Uninstalled twice: then nothing is there."""
     kernels = [path.parent.name for path in Path("/lib/modules").glob("6.12.*/build")]
     for kernel in kernels:
         (tmp_path / "modules" / kernel).mkdir(parents=True)
     (tmp_path / "tree").mkdir()
-    dkms = f"dkms --dkmstree {tmp_path}/tree --sourcetree {tmp_path}/usr/src --installtree {tmp_path}/modules --no-depmod"
+    for name in FOREIGN:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("foreign", encoding="utf-8")
+    dkms = f"DKMS=dkms --dkmstree {tmp_path}/tree --sourcetree {tmp_path}/usr/src --installtree {tmp_path}/modules --no-depmod"
     for _ in range(2):
-        done = subprocess.run(["make", "-C", ROOT, "install", f"DESTDIR={tmp_path}", "PREFIX=/usr", f"DKMS={dkms}"], text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
-        assert done.returncode == 0, done.stdout
+        make("install", tmp_path, dkms)
     for name in FILES:
         assert os.path.exists(tmp_path / "usr" / name), name
     for kernel in kernels:
         assert {path.name.split(".")[0] for path in (tmp_path / "modules" / kernel).rglob("*.ko*")} == MODULES
     help_text = subprocess.run([tmp_path / "usr/sbin/forebay", "--help"], stdout=subprocess.PIPE, text=True, check=True).stdout
     assert "format" in help_text
+    for _ in range(2):
+        make("uninstall", tmp_path, dkms)
+        assert files(tmp_path) == set(FOREIGN)
+
+
+def test_uninstall_takes_the_python_module_too(tmp_path):
+    subprocess.run(["make", "-s", "-C", ROOT / "lib", "O=../build/lib", "install-python", f"DESTDIR={tmp_path}", "PREFIX=/usr"], check=True)
+    assert {os.path.basename(name) for name in files(tmp_path)} == {"forebay.py", "_forebay.abi3.so"}
+    make("uninstall", tmp_path, "DKMS=true")
+    assert files(tmp_path) == set()

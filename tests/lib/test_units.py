@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The units that make mapped devices at boot, with the files and the lines of fstab that the documents show: what systemd says of them.
+
+No systemd runs here: its own reader, its generator for fstab and `systemd-analyze verify` do, which finds words that it doesn't
+know, programs that aren't there, and units that wait for each other.
+"""
+
+import os
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+GENERATOR = "/usr/lib/systemd/system-generators/systemd-fstab-generator"
+KINDS = {"writelog": "fast", "transit": "quick"}
+USAGE = 16
+
+
+def block(kind, heading):
+    """The indented lines below a comment in the document."""
+    text = (ROOT / f"docs/{kind}.md").read_text(encoding="utf-8")
+    return re.search(rf"^    # {re.escape(heading)}\n((?:    [^#\n].*\n)+)", text, re.MULTILINE)[1].replace("    ", "", 1)
+
+
+@pytest.fixture(name="folder")
+def fixture_folder(tmp_path):
+    """As installed, but that the command is where nothing else is looked for."""
+    subprocess.run(["make", "-s", "-C", ROOT / "packaging", "units", f"DESTDIR={tmp_path}", "PREFIX=/usr"], check=True)
+    folder = tmp_path / "units"
+    folder.mkdir()
+    command = tmp_path / "forebay"
+    command.symlink_to("/bin/true")
+    for unit in (tmp_path / "usr/lib/systemd/system").iterdir():
+        (folder / unit.name).write_text(unit.read_text(encoding="utf-8").replace("/usr/sbin/forebay", str(command)), encoding="utf-8")
+    return folder
+
+
+def mounts(folder):
+    """Of the documents' fstab: the units that systemd makes of it."""
+    fstab = folder.parent / "fstab"
+    fstab.write_text("".join(block(kind, "/etc/fstab").replace(" /srv ", f" /srv/{kind} ") for kind in KINDS), encoding="utf-8")
+    subprocess.run([GENERATOR, folder, folder, folder], env={**os.environ, "SYSTEMD_FSTAB": str(fstab)}, check=True)
+    return {kind: (folder / f"srv-{kind}.mount").read_text(encoding="utf-8") for kind in KINDS}
+
+
+def verify(folder):
+    """What systemd has against all of them together, with its own units."""
+    units = [f"forebay-{kind}@{name}.service" for kind, name in KINDS.items()]
+    done = subprocess.run(["systemd-analyze", "--man=no", "verify", "local-fs.target", *(f"srv-{kind}.mount" for kind in KINDS), *units],
+                          env={**os.environ, "SYSTEMD_UNIT_PATH": f"{folder}:"}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True, check=False)
+    return done.stdout + (f"status {done.returncode}" if done.returncode else "")
+
+
+def test_mounts_wait_for_the_units(folder):
+    for kind, unit in mounts(folder).items():
+        service = f"forebay-{kind}@{KINDS[kind]}.service"
+        assert f"\nRequires={service}\n" in unit and f"\nAfter={service}\n" in unit
+        # The order at shutdown, also of what is mounted by hand.
+        assert f"\nAfter=blockdev@dev-mapper-{KINDS[kind]}.target\n" in unit
+        assert "\nBefore=blockdev@dev-mapper-%i.target\n" in (folder / f"forebay-{kind}@.service").read_text(encoding="utf-8")
+
+
+def test_systemd_has_nothing_against_them(folder):
+    mounts(folder)
+    assert verify(folder) == ""
+
+
+@pytest.mark.parametrize("change, said", [
+    (("DefaultDependencies=no\n", ""), "ordering cycle"),
+    (("RemainAfterExit", "RemainAfterwards"), "Unknown key"),
+    (("udevadm wait", "udevadmm wait"), "not executable"),
+])
+def test_systemd_would_have(folder, change, said):
+    mounts(folder)
+    unit = folder / "forebay-writelog@.service"
+    text = unit.read_text(encoding="utf-8")
+    assert change[0] in text
+    unit.write_text(text.replace(*change), encoding="utf-8")
+    assert said in verify(folder)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_commands_are_taken(folder, kind):
+    """With the words of the documents' file: the command and udevadm understand them, and find no such devices."""
+    subprocess.run(["make", "-s", "-C", ROOT / "tools", "O=../build/tools"], check=True)
+    settings = dict(line.split("=", 1) for line in block(kind, f"/etc/forebay/{kind}/{KINDS[kind]}").replace("    ", "").splitlines())
+    settings = {key: shlex.split(value)[0] for key, value in settings.items()}
+    assert settings.keys() <= {"ORIGIN", "LOG", "DEVICE", "OPTIONS"}
+    lines = re.findall(r"^Exec\w+=(.*)", (folder / f"forebay-{kind}@.service").read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(lines) == 3
+    for line in lines:
+        for key, value in {"WAIT": "0.1", **settings}.items():
+            line = line.replace(f"${{{key}}}", value).replace(f"${key}", value)
+        assert "$" not in line
+        line = line.replace(str(folder.parent / "forebay"), str(ROOT / "build/tools/forebay"))
+        words = shlex.split(line.replace("%i", "forebay-no-such-device"))
+        done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        if words[0] == "udevadm":
+            assert done.returncode and "Timed out" in done.stdout
+        else:
+            assert done.returncode not in (0, USAGE) and "usage:" not in done.stdout, done.stdout
