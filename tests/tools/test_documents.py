@@ -67,6 +67,16 @@ def test_completion_of_keys_and_values():
     assert complete("forebay", "transit", "create", "--option", "workers", "=") == []
 
 
+def test_completion_behind_the_device():
+    stubs = "_forebay_writelogs() { echo fast; }; _forebay_transits() { echo quick; };"
+    assert complete("forebay", "writelog", "set", "", stubs=stubs) == ["fast"]
+    assert complete("forebay", "writelog", "set", "fast", "hi", stubs=stubs) == ["high_mark="]
+    assert complete("forebay", "transit", "set", "quick", "bypass", "=", "on", "ea", stubs=stubs) == ["eager_eviction="]
+    assert complete("forebay", "transit", "set", "quick", "bypass", "=", stubs=stubs) == ["on", "off"]
+    assert complete("forebay", "transit", "latency", "--json", "", stubs=stubs) == ["quick"]
+    assert complete("forebay", "transit", "latency", "quick", "o", stubs=stubs) == ["on", "off"]
+
+
 def test_completion_of_what_to_create_from():
     """A disk for what is below, persistent memory for the log, and nothing for the name."""
     stubs = "_forebay_disks() { echo /dev/disk; }; _forebay_devices() { echo /dev/memory; };"
