@@ -22,6 +22,7 @@
 #define SUPER_PAGE_SIZE	4096u
 #define NR_SUPERS	2
 #define SUPER_MAX_SIZE	256	/* of any kind's struct */
+#define SUPER_LINE	64u	/* what a medium loses at least */
 #define SUPERS_SIZE	(NR_SUPERS * SUPER_PAGE_SIZE)
 
 /* What every version of every kind begins with. */
@@ -115,6 +116,18 @@ static inline u32 supers_best(const enum copy_state *state, const struct super_h
 }
 
 /*
+ * Whole lines, as a medium that has lost one wants it; zeros behind the struct, where there are no others.
+ * Not durable before a fence.
+ */
+static inline void super_write(const struct super_kind *kind, void *base, u32 copy, const void *super)
+{
+	u8 lines[SUPER_MAX_SIZE] = { };
+
+	memcpy(lines, super, kind->size);
+	pm_copy(super_at(base, copy), lines, (kind->size + SUPER_LINE - 1) & ~(SUPER_LINE - 1));
+}
+
+/*
  * Leaves both copies with our magic and a wrong checksum: a format that is cut
  * short from here on shows as damaged, never as whole, and never as somebody
  * else's device.
@@ -148,25 +161,26 @@ static inline void supers_write_first(const struct super_kind *kind, void *base,
 	pm_fence();
 }
 
-/* 0: it can't be read. */
-static inline u64 super_seq(void *base, u32 copy)
+/* 0: it is not whole. */
+static inline u64 super_seq(const struct super_kind *kind, void *base, u32 copy)
 {
-	struct super_head_onmedia head;
+	u8 super[SUPER_MAX_SIZE];
+	const struct super_head_onmedia *head = (const void *)super;
 
-	return pm_read(&head, super_at(base, copy), sizeof(head)) ? le64_to_cpu(head.seq) : 0;
+	return super_read(kind, base, copy, super) ? le64_to_cpu(head->seq) : 0;
 }
 
 /* Makes @super, changed since it was read, the newest one: older copy first. */
 static inline void supers_update(const struct super_kind *kind, void *base, void *super)
 {
-	u32 older = super_seq(base, 1) < super_seq(base, 0);
+	u32 older = super_seq(kind, base, 1) < super_seq(kind, base, 0);
 	struct super_head_onmedia *head = super;
 
 	head->seq = cpu_to_le64(le64_to_cpu(head->seq) + 1);
 	head->crc = cpu_to_le32(super_crc(kind, super));
-	pm_copy(super_at(base, older), super, kind->size);
+	super_write(kind, base, older, super);
 	pm_fence();
-	pm_copy(super_at(base, !older), super, kind->size);
+	super_write(kind, base, !older, super);
 	pm_fence();
 }
 
@@ -179,7 +193,7 @@ static inline u32 supers_repair(const struct super_kind *kind, void *base,
 	for (copy = 0; copy < NR_SUPERS; copy++) {
 		if (state[copy] == COPY_VALID)
 			continue;
-		pm_copy(super_at(base, copy), super, kind->size);
+		super_write(kind, base, copy, super);
 		repaired |= 1u << copy;
 	}
 	if (repaired)

@@ -125,8 +125,16 @@ static u32 clear_chunk_words(const struct wl *wl, u32 gen, bool all)
  */
 int wl_gen_open(struct wl *wl, u32 gen, u64 id)
 {
+	struct wl_gen_info info;
+
 	if (id > WL_MAX_ID)
 		return -EOVERFLOW;
+	if (wl_gen_read(wl, gen, &info)) {
+		const struct wl_gen_onmedia blank = { };
+
+		pm_copy(&wl->gens[gen], &blank, sizeof(blank));
+		pm_fence();
+	}
 	if (clear_chunk_words(wl, gen, false)) {
 		pm_fence();
 		/* What is written into a chunk whose word stays bad would be lost. */
@@ -136,7 +144,7 @@ int wl_gen_open(struct wl *wl, u32 gen, u64 id)
 	wl_store(wl, &wl->gens[gen].word, wl_gen_word(wl, gen, id, WL_GEN_OPEN, 0));
 	if (!BREAK_OPEN_FENCE)
 		pm_fence();
-	return 0;
+	return wl_gen_read(wl, gen, &info) ? -EIO : 0;
 }
 
 /**

@@ -87,15 +87,20 @@ int dtc_drain(struct dtc *t, bool interruptible)
 /* A flush has ended that began when t->stamp was @stamp: may FUA writes be believed? map.c says why. */
 void dtc_flush_ended(struct dtc *t, u32 stamp, bool failed)
 {
+	unsigned long flags;
+
+	if (likely(!failed && !READ_ONCE(t->flush_failed)))
+		return;
+	spin_lock_irqsave(&t->flush_lock, flags);
 	if (failed) {
-		WRITE_ONCE(t->failed_stamp, atomic_read(&t->stamp));
-		/* Pairs with the one below: the stamp is that of this failure. */
-		smp_store_release(&t->flush_failed, true);
-		dtc_retry_later(t);
-	/* Pairs with the one above. */
-	} else if (smp_load_acquire(&t->flush_failed) && (s32)(stamp - READ_ONCE(t->failed_stamp)) >= 0) {
+		t->failed_stamp = atomic_inc_return(&t->stamp);
+		WRITE_ONCE(t->flush_failed, true);
+	} else if ((s32)(stamp - t->failed_stamp) >= 0) {
 		WRITE_ONCE(t->flush_failed, false);
 	}
+	spin_unlock_irqrestore(&t->flush_lock, flags);
+	if (failed)
+		dtc_retry_later(t);
 }
 
 /* Not what the device has refused: that has its own tries, and a suspended target must leave it alone. */

@@ -252,12 +252,16 @@ static bool dtc_retry_set(struct dtc *t, struct dtc_set *set)
 	return failed;
 }
 
-/* All that flushes have failed for is there now: is it durable, too? */
+/* If all that flushes have failed for is there now: is it durable, too? */
 static void dtc_flush_again(struct dtc *t)
 {
 	u32 stamp = atomic_read(&t->stamp);
 
-	if (READ_ONCE(t->flush_failed) && !atomic_read(&t->troubled))
+	if (!READ_ONCE(t->flush_failed))
+		return;
+	if (atomic_read(&t->troubled))
+		dtc_retry_later(t);
+	else
 		dtc_flush_ended(t, stamp, blkdev_issue_flush(t->below->bdev));
 }
 
@@ -267,6 +271,8 @@ static void dtc_retry(struct work_struct *work)
 	bool failed = false;
 	u32 nr;
 
+	if (READ_ONCE(t->quiet))	/* whoever suspends sees to an end of all that is below */
+		return;
 	for_each_set_bit(nr, t->occupied, dtc_nr_sets(t))
 		failed |= dtc_retry_set(t, &t->sets[nr]);
 	dtc_flush_again(t);

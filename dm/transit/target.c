@@ -29,6 +29,7 @@ static int dtc_alloc(struct dtc *t)
 {
 	int err;
 
+	spin_lock_init(&t->flush_lock);
 	dtc_wide_init(t);
 	err = dtc_slots_init(t);
 	if (!err)

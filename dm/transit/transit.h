@@ -124,7 +124,7 @@ struct dtc_free {
 /* Sets that wait for a worker. */
 struct dtc_ready {
 	struct llist_head added;	/* the last one first */
-	spinlock_t lock;		/* of what follows: workers only */
+	struct mutex lock;		/* of what follows: workers only */
 	struct llist_node *fifo;	/* the oldest first, all older than those above */
 } ____cacheline_aligned_in_smp;
 
@@ -189,8 +189,9 @@ struct dtc {
 	unsigned long *occupied;	/* sets with slots that are not clean */
 	u32 hand;			/* the set that dtc_want_some() had last */
 	atomic_t stamp;			/* flushes so far */
-	u32 failed_stamp;		/* when the last one failed; before the next: */
-	bool flush_failed;		/* and none that began later has succeeded: map.c */
+	spinlock_t flush_lock;		/* of the next two */
+	u32 failed_stamp;		/* what flushes that began after the last failure have at least */
+	bool flush_failed;		/* none of them has succeeded: map.c; read without the lock */
 
 	struct dtc_free free;
 	struct dtc_wide wide;

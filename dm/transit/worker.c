@@ -12,6 +12,7 @@
  * Who goes to sleep says so first and looks again afterwards; who has put a set on the
  * list looks for somebody awake afterwards. So one of them sees the other.
  */
+#include <linux/mutex.h>
 #include <linux/sched.h>
 
 #include "transit.h"
@@ -53,20 +54,20 @@ static struct dtc_set *dtc_next(struct dtc *t)
 	struct dtc_set *set;
 	bool more;
 
-	spin_lock(&t->ready.lock);
+	mutex_lock(&t->ready.lock);
 	if (!t->ready.fifo)
 		WRITE_ONCE(t->ready.fifo, llist_reverse_order(llist_del_all(&t->ready.added)));
 	node = t->ready.fifo;
 	if (node)
 		WRITE_ONCE(t->ready.fifo, node->next);
 	more = node && node->next && node->next->next;
-	spin_unlock(&t->ready.lock);
+	mutex_unlock(&t->ready.lock);
 	if (more)
 		dtc_call(t);
 	if (!node)
 		return NULL;
 	set = llist_entry(node, struct dtc_set, ready);
-	smp_store_mb(set->listed, 0);	/* before its slots are looked at */
+	xchg(&set->listed, 0);		/* a full barrier: after ->next was read, before its slots are looked at */
 	return set;
 }
 
@@ -89,18 +90,19 @@ static void dtc_work(struct work_struct *work)
 {
 	struct dtc_worker *worker = container_of(work, struct dtc_worker, work);
 	struct dtc *t = worker->t;
+	u32 nr = worker - t->workers;
 	struct blk_plug plug;
 	struct dtc_set *set;
 
 	do {
 		blk_start_plug(&plug);
-		while ((set = dtc_next(t))) {
+		while (nr < READ_ONCE(t->params.workers) && (set = dtc_next(t))) {
 			dtc_evict(t, set);
 			cond_resched();
 		}
 		blk_finish_plug(&plug);
-	} while (dtc_linger(t));
-	clear_bit(worker - t->workers, &t->awake);
+	} while (nr < READ_ONCE(t->params.workers) && dtc_linger(t));
+	clear_bit(nr, &t->awake);
 	smp_mb__after_atomic();		/* pairs with llist_add() in dtc_ready() */
 	if (dtc_any_ready(t))
 		dtc_call(t);
@@ -110,7 +112,7 @@ int dtc_workers_init(struct dtc *t)
 {
 	u32 i;
 
-	spin_lock_init(&t->ready.lock);
+	mutex_init(&t->ready.lock);
 	init_llist_head(&t->ready.added);
 	t->workers = kcalloc(DTC_MOST_WORKERS, sizeof(*t->workers), GFP_KERNEL);
 	t->evictors = alloc_workqueue("transit/%s", WQ_UNBOUND | WQ_MEM_RECLAIM, 0, t->below->name);

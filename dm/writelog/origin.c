@@ -77,8 +77,9 @@ static void dwl_bio_done(struct bio *bio)
 	unsigned long flags;
 
 	dwl_latency(w, DWL_PHASE_WRITEBACK, wb->began);
-	if (bio->bi_status == BLK_STS_NOTSUPP && bio_op(bio) == REQ_OP_WRITE_ZEROES)
-		WRITE_ONCE(w->no_write_zeroes, true);
+	if (bio_op(bio) == REQ_OP_WRITE_ZEROES &&
+	    (bio->bi_status == BLK_STS_NOTSUPP || (bio->bi_status && !bdev_write_zeroes_sectors(bio->bi_bdev))))
+		WRITE_ONCE(w->zeroes_refused, true);
 	if (bio->bi_status)
 		WRITE_ONCE(w->batch_status, bio->bi_status);
 	else
@@ -236,7 +237,7 @@ static int dwl_write_piece(struct dwl *w, const struct dwl_piece *piece, struct 
 /* The first of these sectors, as zeros; returns how many. */
 static u32 dwl_write_zeroes(struct dwl *w, u64 sector, u32 sectors)
 {
-	u32 most = READ_ONCE(w->no_write_zeroes) ? 0 : bdev_write_zeroes_sectors(w->origin->bdev);
+	u32 most = w->no_write_zeroes ? 0 : bdev_write_zeroes_sectors(w->origin->bdev);
 	u32 bytes = min(sectors, most ?: U32_MAX) << WL_SECTOR_SHIFT;
 	struct bio *bio;
 
@@ -318,15 +319,8 @@ static void dwl_bios_wait(struct dwl *w)
 	spin_unlock_irq(&w->bios_done.lock);
 }
 
-/**
- * dwl_origin_write_pieces() - write w->pieces to the origin
- * @w: the target; the worker calls
- *
- * Return: 0, when all of them are there, and will be durable when it has been
- * flushed; else they may or may not be, and it may be -EINTR: the worker leaves;
- * -EUCLEAN: some can't be read from the log; -ESTALE: nor are they wanted any more.
- */
-int dwl_origin_write_pieces(struct dwl *w)
+/* Returns when nothing of it is below any more. */
+static int dwl_write_all(struct dwl *w)
 {
 	struct bio *bio = NULL;
 	struct blk_plug plug;
@@ -338,12 +332,17 @@ int dwl_origin_write_pieces(struct dwl *w)
 	for (i = 0; i < w->nr_pieces && !err && !READ_ONCE(w->batch_status); i++) {
 		const struct dwl_piece *piece = &w->pieces[i];
 
-		if (dwl_worker_leaves())
+		if (dwl_worker_leaves()) {
 			err = -EINTR;
-		else if (piece->value & DWL_ZERO)
+		} else if (piece->value & DWL_ZERO) {
+			/* Not held while another is allocated: there may be only one. */
+			if (bio)
+				dwl_bio_submit(w, bio);
+			bio = NULL;
 			dwl_zero_piece(w, piece);
-		else
+		} else {
 			err = dwl_write_piece(w, piece, &bio);
+		}
 	}
 	if (bio && err)
 		dwl_bio_free(w, bio);
@@ -351,8 +350,27 @@ int dwl_origin_write_pieces(struct dwl *w)
 		dwl_bio_submit(w, bio);
 	blk_finish_plug(&plug);
 	dwl_bios_wait(w);
-	if (!err)
-		err = blk_status_to_errno(READ_ONCE(w->batch_status));
+	return err ? err : blk_status_to_errno(READ_ONCE(w->batch_status));
+}
+
+/**
+ * dwl_origin_write_pieces() - write w->pieces to the origin
+ * @w: the target; the worker calls
+ *
+ * Return: 0, when all of them are there, and will be durable when it has been
+ * flushed; else they may or may not be, and it may be -EINTR: the worker leaves;
+ * -EUCLEAN: some can't be read from the log; -ESTALE: nor are they wanted any more.
+ */
+int dwl_origin_write_pieces(struct dwl *w)
+{
+	int err = dwl_write_all(w);
+
+	/* That it takes no zeros is no fault of the origin's: once more, with pages of them. */
+	if (err && READ_ONCE(w->zeroes_refused)) {
+		w->no_write_zeroes = true;
+		w->zeroes_refused = false;
+		err = dwl_write_all(w);
+	}
 	if (!err || err == -EINTR || (err != -EUCLEAN && w->failing_since))
 		return err;
 	if (!dwl_log_damaged(w))

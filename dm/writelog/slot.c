@@ -64,33 +64,46 @@ u64 dwl_gen_close_current(struct dwl *w)
 	return id;
 }
 
+/* One of the free. Those that the medium can't hold are out of use until the table is loaded again. */
+static struct dwl_gen *dwl_gen_open(struct dwl *w)
+{
+	struct dwl_gen *gen;
+	int err;
+
+	while ((gen = list_first_entry_or_null(&w->free_gens, struct dwl_gen, list))) {
+		err = wl_gen_open(&w->wl, gen - w->gens, w->last_id + 1);
+		if (!err || err == -EIO) {
+			list_del_init(&gen->list);
+			WRITE_ONCE(w->nr_free, w->nr_free - 1);
+		}
+		if (!err)
+			return gen;
+		DMERR_LIMIT("%pg: cannot begin generation %llu: error %d", w->cache->bdev, w->last_id + 1, err);
+		if (err != -EIO)
+			return ERR_PTR(-EIO);
+		dwl_count(w, DWL_MEDIUM_ERRORS, 1);
+	}
+	return ERR_PTR(-ENOSPC);
+}
+
 /* @full, if it is still the current one, is so no longer. Caller holds gen_lock. */
 static int dwl_gen_next(struct dwl *w, struct dwl_gen *full)
 {
 	struct dwl_gen *gen;
-	int err;
 
 	if (w->current_gen != full)
 		return 0;
 	if (full)
 		dwl_gen_close(w, full);
-	gen = list_first_entry_or_null(&w->free_gens, struct dwl_gen, list);
-	if (!gen)
-		return -ENOSPC;
-	err = wl_gen_open(&w->wl, gen - w->gens, w->last_id + 1);
-	if (err) {
-		DMERR_LIMIT("%pg: cannot begin generation %llu: error %d", w->cache->bdev, w->last_id + 1, err);
-		list_move_tail(&gen->list, &w->free_gens);	/* the next writer tries another */
-		return -EIO;
-	}
-	list_del_init(&gen->list);
+	gen = dwl_gen_open(w);
+	if (IS_ERR(gen))
+		return PTR_ERR(gen);
 	gen->id = ++w->last_id;
 	gen->state = DWL_GEN_CURRENT;
 	gen->sealed = false;
 	gen->written = false;
 	atomic_set(&gen->seq, 0);
 	atomic_set(&gen->chunks, 0);
-	WRITE_ONCE(w->nr_free, w->nr_free - 1);
 	/* Who sees it sees what it is. Pairs with dwl_slot_ready(). */
 	smp_store_release(&w->current_gen, gen);
 	dwl_count(w, DWL_GENERATIONS, 1);

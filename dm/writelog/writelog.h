@@ -252,6 +252,7 @@ struct dwl {
 	blk_status_t batch_status;
 	u64 batch_credit;		/* 16.16: bytes of credit for a byte written */
 	bool no_write_zeroes;		/* the origin has refused some: it gets pages of zeros */
+	bool zeroes_refused;		/* of this batch */
 
 	bool latency;			/* measure */
 	struct dwl_stats __percpu *stats;
