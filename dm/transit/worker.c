@@ -71,19 +71,21 @@ static struct dtc_set *dtc_next(struct dtc *t)
 	return set;
 }
 
-/* Comes more soon? Only one looks, and not if the processor has anything else to do. */
+/*
+ * Comes more soon? Only one looks. Who else wants the processor gets it, but the worker stays runnable: had he the
+ * writer's processor and slept, he would be woken there again for the next block, and so on.
+ */
 static bool dtc_linger(const struct dtc *t)
 {
 	u64 end = ktime_get_ns() + DTC_LINGER;
 
-	while (num_online_cpus() > 1 && hweight_long(READ_ONCE(t->awake)) == 1 && !need_resched()) {
+	while (num_online_cpus() > 1 && hweight_long(READ_ONCE(t->awake)) == 1 && ktime_get_ns() < end) {
 		if (dtc_any_ready(t))
 			return true;
-		if (ktime_get_ns() > end)
-			break;
-		cpu_relax();
+		if (!cond_resched())
+			cpu_relax();
 	}
-	return false;
+	return dtc_any_ready(t);
 }
 
 static void dtc_work(struct work_struct *work)
