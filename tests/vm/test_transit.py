@@ -575,8 +575,8 @@ def test_flush_with_data_fails(cache):
     assert cache.read(first * 512, 65536, device=SSD) == noise(65536, 2)
 
 
-def test_dsync_after_a_failed_flush(cache):
-    """FUA writes fail after a flush has failed; not for ever, though nobody flushes again."""
+def flush_failed(cache):
+    """A flush has failed, of a device that refuses all writes."""
     run("modprobe dm-flakey")
     run(f"dmsetup create bad --table '0 {cache.sectors} flakey {SSD} 0 0 3600 1 error_writes' && dmsetup mknodes")
     cache.below = "/dev/mapper/bad"
@@ -584,6 +584,11 @@ def test_dsync_after_a_failed_flush(cache):
     with pytest.raises(OSError):
         cache.flush()
     assert cache.status()["health"] == "error"
+
+
+def test_dsync_after_a_failed_flush(cache):
+    """FUA writes fail after a flush has failed, also when the device is well again; not for ever, though nobody flushes."""
+    flush_failed(cache)
     fail(cache, False)
     with pytest.raises(OSError):
         cache.put(0, noise(BLOCK, 2), os.O_DSYNC)
@@ -594,10 +599,7 @@ def test_dsync_after_a_failed_flush(cache):
 
 def test_refused_once_after_a_failed_flush(cache):
     """A block that is refused meanwhile brings the next try forward: a flush is tried again all the same."""
-    failing(cache)
-    fail(cache, True)
-    with pytest.raises(OSError):
-        cache.flush()
+    flush_failed(cache)
     cache.put(0, noise(BLOCK))
     time.sleep(0.05)
     fail(cache, False)
