@@ -5,12 +5,14 @@
  * The target's message returns when all is done, so a process of its own sends it
  * while this one reads the status: libdevmapper is not made for threads.
  *
- * What a target holds it says in pieces that become free as a whole, which may be large. What it passes
- * on it counts as it goes: so what it held at first, less that, is what is left at most.
+ * What a target holds it says in pieces that become free as a whole, which may be large. One that counts
+ * what it passes on, and passes on only what it held at first, lets more be said: what is left is at most
+ * the difference. It counts what is on its way; so once something was refused, only the pieces tell.
  */
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -21,28 +23,25 @@
 #define TERMINAL_STEP_MS	100
 #define LOG_STEP_MS		2000
 
-/* False: it can't be told. */
-static bool left(const struct flush *flush, char text[SIZE_TEXT])
+static uint64_t at_most(const struct flush *flush, const struct amounts *now)
 {
 	const struct amounts *before = &flush->before;
-	struct amounts now;
-	uint64_t passed, most;
+	uint64_t passed = now->passed_on - before->passed_on;
+	uint64_t most = passed < before->held ? before->held - passed : 0;
 
-	if (!flush->look(flush->name, &now))
-		return false;
-	passed = now.passed_on - before->passed_on;
-	most = passed < before->held ? before->held - passed : 0;
-	flush->text(text, now.held < most ? now.held : most);
-	return true;
+	if (!flush->counts || now->refused != before->refused)
+		return now->held;
+	return now->held < most ? now->held : most;
 }
 
 static void show_progress(const struct flush *flush, bool terminal)
 {
+	struct amounts now = { };
 	char text[SIZE_TEXT];
 
-	if (left(flush, text))
+	if (flush->look(flush->name, &now))
 		fprintf(stderr, terminal ? "\r\033[K%s: at most %s left" : "%s: at most %s left\n",
-			flush->name, text);
+			flush->name, flush->text(text, at_most(flush, &now)));
 }
 
 /* Did the process end within that time? Its status, if so. */
@@ -79,22 +78,50 @@ static void pass_on(int number, struct sigaction *before)
 		sigaction(number, &passing, NULL);
 }
 
-/* Returns 0 or an errno of the kernel's. */
+/* In the other process, which goes when this one is killed. */
+static void send_message(const struct flush *flush, pid_t parent, const sigset_t *mask)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	sigprocmask(SIG_SETMASK, mask, NULL);
+	_exit(getppid() == parent ? mapped_message(flush->name, flush->message, NULL) : EINTR);
+}
+
+/* Returns 0 or an errno. Until signals are passed on they wait: one would end this process alone. */
+static int begin_sending(const struct flush *flush, struct sigaction *interrupt, struct sigaction *terminate)
+{
+	sigset_t both, mask;
+	pid_t parent = getpid();
+	int err = 0;
+
+	sigemptyset(&both);
+	sigaddset(&both, SIGINT);
+	sigaddset(&both, SIGTERM);
+	sigprocmask(SIG_BLOCK, &both, &mask);
+	sender = fork();
+	if (!sender)
+		send_message(flush, parent, &mask);
+	if (sender < 0) {
+		err = errno;
+	} else {
+		pass_on(SIGINT, interrupt);
+		pass_on(SIGTERM, terminate);
+	}
+	sigprocmask(SIG_SETMASK, &mask, NULL);
+	return err;
+}
+
+/* Returns 0 or an errno, the kernel's answer. */
 static int send(const struct flush *flush)
 {
 	bool terminal = isatty(STDERR_FILENO);
 	struct sigaction interrupt, terminate;
-	int status;
+	int status, err;
 
 	fflush(NULL);
 	signal(SIGCHLD, SIG_DFL);	/* inherited as ignored, there would be nothing to wait for */
-	sender = fork();
-	if (sender < 0)
-		return errno;
-	if (!sender)
-		_exit(mapped_message(flush->name, flush->message, NULL));
-	pass_on(SIGINT, &interrupt);
-	pass_on(SIGTERM, &terminate);
+	err = begin_sending(flush, &interrupt, &terminate);
+	if (err)
+		return err;
 	while (!ended_within(sender, terminal ? TERMINAL_STEP_MS : LOG_STEP_MS, &status))
 		if (!flush->quiet)
 			show_progress(flush, terminal);
@@ -121,18 +148,20 @@ static bool was_tried(int err)
  */
 enum exit_status flush_run(struct flush *flush)
 {
+	struct amounts now = { };
 	char text[SIZE_TEXT];
 	int err;
 
+	flush->before = (struct amounts){ };
 	if (!flush->look(flush->name, &flush->before))
-		flush->before = (struct amounts){ };
+		flush->counts = false;
 	err = send(flush);
 	if (!err)
 		return DONE;
 	problem("%s: %s: %s", flush->name, was_tried(err) ? "not everything could be written back" :
 		"writing back could not be tried", strerror(err));
-	if (was_tried(err) && left(flush, text))
-		advice("At most %s left in the %s", text, flush->rest);
+	if (was_tried(err) && flush->look(flush->name, &now))
+		advice("At most %s left in the %s", flush->text(text, now.held), flush->rest);
 	if (err == EBUSY)
 		advice("Is it suspended? `dmsetup resume %s` ends that.", flush->name);
 	return was_tried(err) ? LEFT : FAILED;

@@ -11,13 +11,15 @@
 /* In bytes or blocks, as the target counts. */
 struct amounts {
 	uint64_t held;			/* at most; now */
-	uint64_t passed_on;		/* since the target was made */
+	uint64_t passed_on;		/* since the target was made, or on its way */
+	uint64_t refused;		/* how often some of that was */
 };
 
 struct flush {
 	const char *name;		/* of the mapped device */
 	const char *message;		/* that has the target do it */
 	bool quiet;			/* no progress */
+	bool counts;			/* what it passes on first is what it held, and @look says how much */
 	bool (*look)(const char *name, struct amounts *now);
 	const char *(*text)(char text[SIZE_TEXT], uint64_t amount);
 	const char *rest;		/* what is to be said of what is left */

@@ -3,6 +3,8 @@
  * What the kernel says of who has been made of a block device: arrays, mapped devices.
  */
 #include <dirent.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "holders.h"
@@ -37,32 +39,37 @@ static bool name_of(const char *holder, char name[NAME_MAX + 1])
 struct search {
 	const struct mapped_kind *kind;
 	char *name;
+	struct mapped *mapped;
 };
 
-static bool is_of_kind(void *arg, const char *holder)
+static bool is_of_kind(void *arg, const char *disk)
 {
 	struct search *search = arg;
-	struct mapped mapped;
 
-	return name_of(holder, search->name) && mapped_read(search->name, search->kind, &mapped);
+	return name_of(disk, search->name) && mapped_read(search->name, search->kind, search->mapped);
 }
 
 /**
- * mapped_over - the mapped device with some target that was made of a block device
- * @path: of the block device
+ * mapped_meant - the mapped device with some target that a word stands for
+ * @word: its name, any node of it, or a block device that it was made of; tried in this order
  * @kind: of target
  * @name: of the mapped device
+ * @mapped: what its target says
  *
- * Return: false if there is none, or @path is no block device.
+ * Return: false if there is none.
  */
-bool mapped_over(const char *path, const struct mapped_kind *kind, char name[NAME_MAX + 1])
+bool mapped_meant(const char *word, const struct mapped_kind *kind, char name[NAME_MAX + 1],
+		  struct mapped *mapped)
 {
-	struct search search = { .kind = kind, .name = name };
+	struct search search = { .kind = kind, .name = name, .mapped = mapped };
 	char disk[NAME_MAX + 1];
 	struct stat st;
 
-	return !stat(path, &st) && S_ISBLK(st.st_mode) && disk_name(st.st_rdev, disk) &&
-	       find(disk, is_of_kind, &search);
+	snprintf(name, NAME_MAX + 1, "%s", mapped_name(word));
+	if (!strchr(name, '/') && mapped_read(name, kind, mapped))
+		return true;
+	return !stat(word, &st) && S_ISBLK(st.st_mode) && disk_name(st.st_rdev, disk) &&
+	       (is_of_kind(&search, disk) || find(disk, is_of_kind, &search));
 }
 
 static bool say(void *arg, const char *holder)

@@ -10,7 +10,8 @@
 
 #include "mapped.h"
 
-bool mapped_over(const char *path, const struct mapped_kind *kind, char name[NAME_MAX + 1]);
+bool mapped_meant(const char *word, const struct mapped_kind *kind, char name[NAME_MAX + 1],
+		  struct mapped *mapped);
 bool say_holder(const char *path, const char *disk);
 
 #endif

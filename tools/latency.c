@@ -54,18 +54,18 @@ static void take_line(const char *line, json_object *all)
 	json_object_array_add(all, one);
 }
 
-/* Which @part of all times isn't longer: the limit of its bin. */
-static unsigned long long percentile(json_object *one, double part)
+/* Of a hundred times so many aren't longer: the limit of the last one's bin. */
+static unsigned long long percentile(json_object *one, unsigned int percent)
 {
 	json_object *bins = json_object_object_get(one, "bins");
-	uint64_t wanted = json_number(one, "count") * part, seen = 0;
+	uint64_t rank = (json_number(one, "count") * percent + 99) / 100, seen = 0;
 	size_t n = json_object_array_length(bins), i = 0;
 	json_object *bin;
 
 	do {
 		bin = json_object_array_get_idx(bins, i++);
 		seen += json_object_get_uint64(json_object_array_get_idx(bin, 1));
-	} while (seen <= wanted && i < n);
+	} while (seen < rank && i < n);
 	return json_object_get_uint64(json_object_array_get_idx(bin, 0));
 }
 
@@ -78,8 +78,8 @@ static void print(json_object *all)
 
 		if (count)
 			printf("%-16s %12llu %12.1f %12.1f %12.1f %12.1f\n", json_text(one, "step"), count,
-			       json_number(one, "ns") / 1e3 / count, percentile(one, 0.5) / 1e3,
-			       percentile(one, 0.99) / 1e3, percentile(one, 1) / 1e3);
+			       json_number(one, "ns") / 1e3 / count, percentile(one, 50) / 1e3,
+			       percentile(one, 99) / 1e3, percentile(one, 100) / 1e3);
 		else
 			printf("%-16s %12d\n", json_text(one, "step"), 0);
 	}
@@ -95,13 +95,16 @@ static enum exit_status say_failed(const char *name, int err)
 static enum exit_status show_measured(const char *name, bool json)
 {
 	json_object *all = json_object_new_array();
-	char answer[MAPPED_TEXT], *save = NULL;
-	int err = mapped_message(name, "latency show", answer);
+	char *answer, *save = NULL;
+	int err = mapped_message(name, "latency show", &answer);
 
-	if (err)
+	if (err) {
+		json_object_put(all);
 		return say_failed(name, err);
+	}
 	for (char *line = strtok_r(answer, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
 		take_line(line, all);
+	free(answer);
 	if (json) {
 		print_json(all);
 		return DONE;

@@ -159,19 +159,21 @@ uint64_t mapped_value(const char *values, const char *key)
  * mapped_message - send a message to a target, and wait until it is done
  * @name: of the mapped device
  * @message: what the target is to do
- * @answer: what it says then; NULL: it isn't asked anything
+ * @answer: what it says then, to be freed; NULL if it couldn't be asked. Or NULL: it isn't asked anything
  *
  * Return: 0, or the errno of the kernel.
  */
-int mapped_message(const char *name, const char *message, char answer[MAPPED_TEXT])
+int mapped_message(const char *name, const char *message, char **answer)
 {
 	struct dm_task *task = task_new(DM_DEVICE_TARGET_MSG, name);
 	int err = ENOMEM;
 
 	if (task && dm_task_set_sector(task, 0) && dm_task_set_message(task, message))
 		err = dm_task_run(task) ? 0 : dm_task_get_errno(task) ?: EIO;
-	if (!err && answer)
-		snprintf(answer, MAPPED_TEXT, "%s", dm_task_get_message_response(task) ?: "");
+	if (answer)
+		*answer = err ? NULL : strdup(dm_task_get_message_response(task) ?: "");
+	if (!err && answer && !*answer)
+		err = ENOMEM;
 	if (task)
 		dm_task_destroy(task);
 	return err;

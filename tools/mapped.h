@@ -41,7 +41,7 @@ bool mapped_find(const char *name, const struct mapped_kind *kind, struct mapped
 bool mapped_each(const struct mapped_kind *kind, mapped_each_fn each, void *arg);
 bool mapped_strange(const char *name);
 uint64_t mapped_value(const char *values, const char *key);
-int mapped_message(const char *name, const char *message, char answer[MAPPED_TEXT]);
+int mapped_message(const char *name, const char *message, char **answer);
 bool mapped_idle(const char *name);
 enum exit_status mapped_remove(const char *name);
 

@@ -14,6 +14,7 @@
 
 #include "mapped.h"
 #include "message.h"
+#include "mounts.h"
 #include "task.h"
 
 /**
@@ -143,8 +144,10 @@ static bool say_unfit(const char *path, const char *what, const struct stat *st,
 		problem("%s cannot be %s: it is no block device", path, what);
 		advice("`lsblk` lists those there are.");
 	} else if (err == EBUSY) {
-		problem("%s is in use", path);
-		advice("`lsblk %s` may show by what. Unmount it first.", path);
+		if (!say_who_uses(path, st->st_rdev)) {
+			problem("%s is in use", path);
+			advice("`lsblk %s` may show by what. Unmount it first.", path);
+		}
 	} else {
 		problem("%s cannot be %s: %s", path, what, strerror(err));
 		if (err == EACCES || err == EPERM)

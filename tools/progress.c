@@ -2,6 +2,8 @@
 /*
  * Says on standard error that something still goes on, and for how long; for what tells nobody how far it
  * is. Nothing is said in the first two seconds.
+ *
+ * Standard output's lock keeps this and what is printed meanwhile apart.
  */
 #include <stdio.h>
 #include <time.h>
@@ -21,8 +23,10 @@ static void *tell(void *arg)
 		next.tv_sec += STEP_SECONDS;
 		if (!sem_clockwait(&progress->end, CLOCK_MONOTONIC, &next))
 			return NULL;
+		flockfile(stdout);
 		fprintf(stderr, terminal ? "\r\033[K%s: %s, %d s so far" : "%s: %s, %d s so far\n",
 			progress->path, progress->doing, seconds);
+		funlockfile(stdout);
 	}
 }
 
@@ -42,13 +46,27 @@ void progress_begin(struct progress *progress, const char *path, const char *doi
 	progress->running = !pthread_create(&progress->thread, NULL, tell, progress);
 }
 
-/**
- * progress_hide - make room on a terminal for something else
- */
-void progress_hide(void)
+static void hide(void)
 {
 	if (isatty(STDERR_FILENO))
 		fputs("\r\033[K", stderr);
+}
+
+/**
+ * progress_pause - make room on a terminal for something else, and say nothing until progress_go_on()
+ */
+void progress_pause(void)
+{
+	flockfile(stdout);
+	hide();
+}
+
+/**
+ * progress_go_on - something else was printed
+ */
+void progress_go_on(void)
+{
+	funlockfile(stdout);
 }
 
 /**
@@ -62,5 +80,5 @@ void progress_end(struct progress *progress)
 		pthread_join(progress->thread, NULL);
 	}
 	sem_destroy(&progress->end);
-	progress_hide();
+	hide();
 }

@@ -19,7 +19,8 @@ struct progress {
 };
 
 void progress_begin(struct progress *progress, const char *path, const char *doing);
-void progress_hide(void);
+void progress_pause(void);
+void progress_go_on(void);
 void progress_end(struct progress *progress);
 
 #endif

@@ -2,8 +2,8 @@
 /*
  * forebay writelog set, transit set: change options of a target that is in use.
  *
- * Some belong together, as low_mark and high_mark do, and must fit at any time. So all are set twice: what
- * the first time was refused because of another one's old value isn't any more.
+ * Some belong together, as low_mark and high_mark do, and must fit at any time. So what is refused the first
+ * time is tried again: if that was because of another one's old value, it isn't any more.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -34,12 +34,23 @@ static void say_refused(const struct verb *verb, const char *name, const char *p
 	}
 }
 
+/* Moves those that were refused to the front; returns how many. */
+static int set_each(const char *name, int n, char **pairs)
+{
+	int refused = 0;
+
+	for (int i = 0; i < n; i++)
+		if (set_one(name, pairs[i]))
+			pairs[refused++] = pairs[i];
+	return refused;
+}
+
 static enum exit_status set_all(const struct verb *verb, const char *name, int n, char **pairs)
 {
 	enum exit_status status = DONE;
 
-	for (int i = 0; n > 1 && i < n; i++)
-		set_one(name, pairs[i]);
+	if (n > 1)
+		n = set_each(name, n, pairs);
 	for (int i = 0; i < n; i++) {
 		int err = set_one(name, pairs[i]);
 
@@ -69,13 +80,16 @@ static enum exit_status set_verb(const struct verb *verb, int argc, char **argv)
 	return set_all(verb, name, argc - optind, argv + optind);
 }
 
+#define HELP \
+	"Changes options of /dev/mapper/NAME at once, until it is removed: `create` sets them\n" \
+	"again. If some can't be set the others are all the same, and the exit status is 8.\n" \
+	"\n"
+
 const struct verb verb_writelog_set = {
 	.name = "writelog set",
 	.arguments = "NAME KEY=VALUE...",
 	.summary = "change options of a write log that is in use",
-	.help = "Changes options of /dev/mapper/NAME at once, until it is removed: `create` sets them\n"
-		"again.\n"
-		"\n",
+	.help = HELP,
 	.options = options,
 	.kind = &writelog_kind,
 	.keys = KEYS_LATER,
@@ -86,9 +100,7 @@ const struct verb verb_transit_set = {
 	.name = "transit set",
 	.arguments = "NAME KEY=VALUE...",
 	.summary = "change options of a transit cache that is in use",
-	.help = "Changes options of /dev/mapper/NAME at once, until it is removed: `create` sets them\n"
-		"again.\n"
-		"\n",
+	.help = HELP,
 	.options = options,
 	.kind = &transit_kind,
 	.keys = KEYS_LATER,

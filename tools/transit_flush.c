@@ -16,6 +16,7 @@ static const struct option options[] = {
 	{ }
 };
 
+/* What it has evicted says nothing: that may be any block. */
 static bool look(const char *name, struct amounts *now)
 {
 	struct transit_target target = { };
@@ -23,7 +24,6 @@ static bool look(const char *name, struct amounts *now)
 	if (!mapped_read(name, &transit_kind, &target.mapped) || !transit_parse(&target))
 		return false;
 	now->held = target.slots_used;
-	now->passed_on = mapped_value(target.values, "evicted");
 	return true;
 }
 

@@ -33,16 +33,14 @@ static bool gather(void *all, const char *name, const struct mapped *mapped)
 	return true;
 }
 
-/* By its name, or by what it is over. */
 static bool gather_one(json_object *all, const char *argument)
 {
-	const char *name = mapped_name(argument);
-	struct transit_target target;
-	char over[NAME_MAX + 1];
+	char name[NAME_MAX + 1];
+	struct mapped mapped;
 
-	if (mapped_over(argument, &transit_kind, over))
-		name = over;
-	return transit_find(name, &target) && gather(all, name, &target.mapped);
+	if (mapped_meant(argument, &transit_kind, name, &mapped))
+		return gather(all, name, &mapped);
+	return mapped_find(mapped_name(argument), &transit_kind, &mapped);
 }
 
 static void print(json_object *cache)

@@ -119,8 +119,9 @@ static void finding(void *arg, const struct wl_damage *damage)
 	if (findings->list) {
 		list_finding(findings, damage);
 	} else if (findings->printed++ < MOST_LINES) {
-		progress_hide();
+		progress_pause();
 		print_finding(findings, damage);
+		progress_go_on();
 	}
 }
 

@@ -20,6 +20,9 @@
 #include "writelog_origin.h"
 #include "writelog_target.h"
 
+/* That the target takes. */
+#define LARGEST_BLOCK	4096UL
+
 enum { OPT_OPTION = 1, OPT_ANY_ORIGIN };
 
 static const struct option options[] = {
@@ -125,18 +128,30 @@ static bool fits_together(const struct request *req, const struct binding *was, 
 	return false;
 }
 
+/* Of several the last, as for the target; 0: none was given. */
+static uint64_t block_asked_for(const char *options)
+{
+	static const char key[] = " block_size ";
+	uint64_t block = 0;
+
+	while ((options = strstr(options, key))) {
+		options += strlen(key);
+		block = strtoull(options, NULL, 10);
+	}
+	return block;
+}
+
 /* An index of larger blocks needs whole ones. The default is what the device itself consists of. */
 static bool fits_in_blocks(const struct request *req, const struct binding *is)
 {
-	const char *at = strstr(req->pairs.text, " block_size ");
-	uint64_t bytes = is->sectors << 9, block = at ? strtoull(at + strlen(" block_size "), NULL, 10) : 0;
+	uint64_t bytes = is->sectors << 9, block = block_asked_for(req->pairs.text), fits = bytes & -bytes;
 
 	/* What is no block size the target refuses. */
-	if (!block || bytes % block == 0)
+	if (block & (block - 1) || !block || bytes % block == 0)
 		return true;
 	problem("%s has %lu bytes, which is no multiple of block_size=%lu", req->origin, bytes, block);
 	advice("The largest that fits: --option block_size=%lu. Or make the device, a partition say, shorter.",
-	       bytes & -bytes);
+	       fits < LARGEST_BLOCK ? fits : LARGEST_BLOCK);
 	return false;
 }
 

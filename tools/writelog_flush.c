@@ -28,6 +28,8 @@ static bool look(const char *name, struct amounts *now)
 	now->held = target.bytes_used;
 	now->passed_on = (mapped_value(target.values, "writeback_sectors") +
 			  mapped_value(target.values, "superseded_sectors")) << 9;
+	now->refused = mapped_value(target.values, "origin_errors") +
+		       mapped_value(target.values, "medium_errors");
 	return true;
 }
 
@@ -42,13 +44,15 @@ static bool look(const char *name, struct amounts *now)
  */
 enum exit_status writelog_write_back(const char *name, const char *message, bool quiet)
 {
+	bool cleaner = !strcmp(message, "cleaner");
+	/* A cleaner passes on what is written meanwhile, too. */
 	struct flush flush = {
-		.name = name, .message = message, .quiet = quiet, .look = look, .text = size_text,
-		.rest = "log; nothing is lost. dmesg says more.",
+		.name = name, .message = message, .quiet = quiet, .counts = !cleaner, .look = look,
+		.text = size_text, .rest = "log; nothing is lost. dmesg says more.",
 	};
 	enum exit_status status = flush_run(&flush);
 
-	if (status && !strcmp(message, "cleaner"))
+	if (status && cleaner)
 		writelog_say_mode(name);
 	return status;
 }

@@ -3,6 +3,7 @@
  * forebay writelog remove: writes everything back and removes the mapped device.
  */
 #include <stdio.h>
+#include <string.h>
 
 #include "message.h"
 #include "sysfs.h"
@@ -18,7 +19,18 @@ static const struct option options[] = {
 	{ }
 };
 
-/* As it was before: nobody has it open, so it holds no more than then. */
+/* As it was given, but for the name of the origin, which `create` finds by itself. */
+static void print_options(const char *options)
+{
+	char key[64], value[256];
+	int len;
+
+	for (; sscanf(options, "%63s %255s%n", key, value, &len) == 2; options += len)
+		if (strcmp(key, "origin_id"))
+			printf(" --option %s=%s", key, value);
+}
+
+/* As it was just before. Who opened it since then, and has closed it, may have written. */
 static void say_kept(const char *name, const struct writelog_target *target)
 {
 	char size[SIZE_TEXT], log[PATH_MAX], origin[PATH_MAX];
@@ -26,13 +38,17 @@ static void say_kept(const char *name, const struct writelog_target *target)
 	disk_path(target->log, log);
 	disk_path(target->origin, origin);
 	if (!target->bytes_used) {
-		printf("%s: removed; %s held nothing that %s lacks\n", name, log, origin);
+		printf("%s: removed; %s was empty just before\n", name, log);
+		printf("    `forebay writelog status %s` tells whether it is, and %s lacks nothing.\n", log,
+		       origin);
 		return;
 	}
 	printf("%s: removed; %s holds at most %s that %s lacks\n", name, log,
 	       size_text(size, target->bytes_used), origin);
 	printf("    Don't mount or change %s before the two were used together again:\n", origin);
-	printf("    forebay writelog create %s %s %s\n", name, origin, log);
+	printf("    forebay writelog create");
+	print_options(target->options);
+	printf(" %s %s %s\n", name, origin, log);
 }
 
 static enum exit_status remove_flushed(const char *name, bool quiet)
@@ -57,9 +73,8 @@ static enum exit_status remove_target(const char *name, bool flush, bool quiet)
 	struct writelog_target target;
 	enum exit_status status;
 
-	if (!writelog_find(name, &target))
-		return FAILED;
-	if (!mapped_idle(name))
+	/* And again, when whoever had it open has written all. */
+	if (!writelog_find(name, &target) || !mapped_idle(name) || !writelog_find(name, &target))
 		return FAILED;
 	if (flush)
 		return remove_flushed(name, quiet);

@@ -96,18 +96,15 @@ static bool gather_log(json_object *all, const char *path)
 	return good;
 }
 
-/* The name of a mapped device, its node, a log or origin of one, or a device or image that no target uses. */
+/* What stands for a mapped device, or a device or image that no target uses. */
 static bool gather_one(json_object *all, const char *argument)
 {
-	const char *name = mapped_name(argument);
-	char over[NAME_MAX + 1];
+	char name[NAME_MAX + 1];
 	struct mapped mapped;
 	struct stat st;
 
-	if (!strchr(name, '/') && mapped_read(name, &writelog_kind, &mapped))
+	if (mapped_meant(argument, &writelog_kind, name, &mapped))
 		return gather_target(all, name, &mapped);
-	if (mapped_over(argument, &writelog_kind, over) && mapped_read(over, &writelog_kind, &mapped))
-		return gather_target(all, over, &mapped);
 	if (!stat(argument, &st))
 		return gather_log(all, argument);
 	problem("%s is neither a device with a write log nor a file", argument);
@@ -127,7 +124,8 @@ static void print_error(json_object *log)
 		puts("  What is damaged in the log cannot be written back, nor what is newer.");
 	else
 		puts("  The origin refuses writes, or the log is damaged: dmesg says which.");
-	puts("  They stay in the log, safe from a power cut, and are tried again; dmesg says more.");
+	printf("  %s in the log, safe from a power cut, and tried again; dmesg says more.\n",
+	       medium ? "What is whole is kept" : "Writes are kept");
 }
 
 static void print_health(json_object *log)

@@ -8,18 +8,26 @@
  *
  * A file in the folder "answers" with such a line as its name says what comes of that: "ERRNO TIMES SECONDS TEXT",
  * so many times an error, after so many seconds; the text is what a message answers.
+ *
+ * $FAKE_SIGNAL is sent to a process as soon as it has forked; $FAKE_BYTES is the size of every block device.
  */
+#define _GNU_SOURCE
 #include <dirent.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <libdevmapper.h>
+#include <linux/fs.h>
+#include <signal.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define TEXT	4096
+#define TEXT	16384
 
 struct dm_task {
 	int type, err;
@@ -255,4 +263,31 @@ void dm_task_update_nodes(void)
 void dm_log_with_errno_init(dm_log_with_errno_fn fn)
 {
 	(void)fn;
+}
+
+pid_t fork(void)
+{
+	pid_t (*real)(void) = (pid_t (*)(void))dlsym(RTLD_NEXT, "fork");
+	const char *number = getenv("FAKE_SIGNAL");
+	pid_t child = real();
+
+	if (child && number)
+		raise(atoi(number));
+	return child;
+}
+
+int ioctl(int fd, unsigned long request, ...)
+{
+	int (*real)(int, unsigned long, ...) = (int (*)(int, unsigned long, ...))dlsym(RTLD_NEXT, "ioctl");
+	const char *bytes = getenv("FAKE_BYTES");
+	va_list arguments;
+	void *argument;
+
+	va_start(arguments, request);
+	argument = va_arg(arguments, void *);
+	va_end(arguments);
+	if (request != BLKGETSIZE64 || !bytes)
+		return real(fd, request, argument);
+	*(uint64_t *)argument = strtoull(bytes, NULL, 10);
+	return 0;
 }

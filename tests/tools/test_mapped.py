@@ -48,13 +48,13 @@ class Mapper:
             (self.folder / name).mkdir(exist_ok=True)
             (self.folder / name / file).write_text(text)
 
-    def log(self, health="ok", mode="write", used=3, **values):
+    def log(self, health="ok", mode="write", used=3, options="slots 3", **values):
         """A write log of 16 generations of 1 MiB, called fast."""
         values = {"regions": 12, "writeback_sectors": 0, "superseded_sectors": 0, "origin_errors": 0, "medium_errors": 0,
                   "lost_reads": 0} | values
         pairs = " ".join(f"{key} {value}" for key, value in values.items())
         self.device("fast", "forebay-wlog", f"{health} {mode} {used}/16 {used * MIB}/{16 * MIB} {2 * len(values)} {pairs}",
-                    LOG_TABLE)
+                    LOG_TABLE.replace("4 slots 3", f"{2 + len(options.split())} {options}"))
 
     def cache(self, used=12, evicted=0):
         """A transit cache of 4096 slots, called quick."""
@@ -103,6 +103,13 @@ def test_status_says_that_a_log_is_volatile(mapper, tmp_path):
     assert "The log is ordinary memory: what it holds goes with the power" in mapper("writelog", "status").out
 
 
+def test_status_of_what_cannot_be_opened(mapper, tmp_path):
+    mapper.log()
+    (tmp_path / "259:0").unlink()
+    result = mapper("writelog", "status", "--json", "fast")
+    assert result.status == FAILED and not {"uuid", "volatile_log"} & set(result.json[0])
+
+
 ORIGIN, MEDIUM, EITHER = "The origin refuses writes.", "cannot be written back", "or the log is damaged: dmesg says which"
 
 
@@ -113,6 +120,7 @@ def test_status_tells_errors_apart(mapper, health, origin_errors, medium_errors,
     mapper.log(health, origin_errors=origin_errors, medium_errors=medium_errors)
     out = mapper("writelog", "status").out
     assert {text for text in (ORIGIN, MEDIUM, EITHER) if text in out} == ({said} if said else set())
+    assert not said or f"  {'Writes are' if said == ORIGIN else 'What is whole is'} kept in the log, safe from a power cut" in out
     assert ("tried again" in out) == bool(said)
     assert ("refused once the log is full" in out) == (health == "failed")
     assert ("The log has been found damaged" in out) == bool(medium_errors)
@@ -143,15 +151,46 @@ def test_flush(mapper):
     assert mapper.journal() == ["message fast flush", "message fast cleaner", "message quick flush", "message quick flush"]
 
 
-def test_progress_goes_by_what_was_written(command, mapper):
-    """Of a log it was whole generations: nothing, and then 6 GiB at once."""
-    mapper.log(used=3, writeback_sectors=100)
-    mapper.answer("message fast flush", seconds=3)
-    with subprocess.Popen([command, "writelog", "flush", "fast"], env={**os.environ, **mapper.environment}, text=True,
-                          stderr=subprocess.PIPE) as flushing:
+def begin(command, mapper, *words):
+    return subprocess.Popen([command, *words], env={**os.environ, **mapper.environment}, text=True, stderr=subprocess.PIPE)
+
+
+@pytest.mark.parametrize("words, errors, size", [
+    (["flush"], {}, "1.5 MiB"),
+    (["flush"], {"origin_errors": 3}, "3.0 MiB"), (["flush"], {"medium_errors": 3}, "3.0 MiB"),     # what was refused was counted
+    (["flush", "--cleaner"], {}, "3.0 MiB"), (["remove"], {}, "3.0 MiB"),       # others were writing
+])
+def test_progress_goes_by_what_was_written(command, mapper, words, errors, size):
+    """Of a log it was whole generations: nothing, and then 6 GiB at once. It still is where the counters tell less."""
+    mapper.log(used=3, writeback_sectors=100, **dict.fromkeys(errors, 2))
+    mapper.answer(f"message fast {'flush' if words == ['flush'] else 'cleaner'}", seconds=3)
+    with begin(command, mapper, "writelog", *words, "fast") as flushing:
         time.sleep(1)
-        mapper.log(used=3, writeback_sectors=100 + 2048, superseded_sectors=1024)
-        assert flushing.communicate(timeout=20)[1] == "fast: at most 1.5 MiB left\n"
+        mapper.log(used=3, writeback_sectors=100 + 2048, superseded_sectors=1024, **errors)
+        assert flushing.communicate(timeout=20)[1] == f"fast: at most {size} left\n"
+
+
+def test_progress_of_a_cache_is_what_it_holds(command, mapper):
+    """It evicts what is written meanwhile, too."""
+    mapper.cache(used=12, evicted=100)
+    mapper.answer("message quick flush", seconds=3)
+    with begin(command, mapper, "transit", "flush", "quick") as flushing:
+        time.sleep(1)
+        mapper.cache(used=5, evicted=120)
+        assert flushing.communicate(timeout=20)[1] == "quick: at most 5 blocks left\n"
+
+
+def test_what_is_left_was_counted_as_passed_on(command, mapper):
+    """Before the device refused it."""
+    mapper.log(writeback_sectors=100)
+    mapper.cache(evicted=100)
+    for noun, name, size in ("writelog", "fast", "3.0 MiB"), ("transit", "quick", "12 blocks"):
+        mapper.answer(f"message {name} flush", "EIO", seconds=1)
+        with begin(command, mapper, noun, "flush", name) as flushing:
+            time.sleep(0.5)
+            mapper.log(writeback_sectors=100 + 6144)
+            mapper.cache(evicted=112)
+            assert f"At most {size} left in the " in flushing.communicate(timeout=20)[1]
 
 
 @pytest.mark.parametrize("verb, message, size, rest", [
@@ -187,14 +226,49 @@ def test_interrupted(command, mapper):
     assert removing.returncode == LEFT and "Interrupted system call" in said
 
 
+def test_interrupted_before_signals_are_passed_on(mapper):
+    """Both processes end then: the output's end is seen, and the first one says what has come of it."""
+    mapper.cache()
+    mapper.answer("message quick flush", seconds=30)
+    mapper.environment["FAKE_SIGNAL"] = str(int(signal.SIGTERM))
+    result = mapper("transit", "flush", "quick")
+    assert result.status == LEFT and "Interrupted system call" in result.err
+
+
+def test_killed(command, mapper):
+    """Who sends the message goes, too: nobody has the output open any more."""
+    mapper.cache()
+    mapper.answer("message quick flush", seconds=30)
+    with begin(command, mapper, "transit", "flush", "quick") as flushing:
+        while not mapper.journal():
+            time.sleep(0.05)
+        flushing.kill()
+        flushing.communicate(timeout=10)
+
+
+def test_remove_sees_what_a_late_writer_left(command, mapper):
+    """Who has it open is waited for."""
+    mapper.log(used=0)
+    (mapper.folder / "fast/open").touch()
+    with subprocess.Popen([command, "writelog", "remove", "--no-flush", "fast"], env={**os.environ, **mapper.environment},
+                          text=True, stdout=subprocess.PIPE) as removing:
+        time.sleep(0.5)
+        mapper.log(used=1)
+        (mapper.folder / "fast/open").unlink()
+        assert "259:0 holds at most 1.0 MiB that /dev/mapper/one lacks" in removing.communicate(timeout=10)[0]
+
+
 def test_remove_says_what_stays(mapper):
     mapper.log()
     said = mapper("writelog", "remove", "--no-flush", "fast").out
     assert "fast: removed; 259:0 holds at most 3.0 MiB that /dev/mapper/one lacks\n" in said
-    assert "Don't mount or change /dev/mapper/one" in said and "forebay writelog create fast /dev/mapper/one 259:0\n" in said
-    mapper.log(used=0)
-    assert mapper("writelog", "remove", "--no-flush", "fast").out == (
-        "fast: removed; 259:0 held nothing that /dev/mapper/one lacks\n")
+    assert "Don't mount or change /dev/mapper/one" in said and "    forebay writelog create --option slots=3 fast /dev/mapper/one 259:0\n" in said
+    mapper.log(options="on_damage skip depth 9")
+    said = mapper("writelog", "remove", "--no-flush", "fast").out
+    assert " create --option on_damage=skip --option depth=9 fast /dev/mapper/one 259:0\n" in said
+    mapper.log(used=0, options="")
+    said = mapper("writelog", "remove", "--no-flush", "fast").out
+    assert "fast: removed; 259:0 was empty just before\n" in said and "`forebay writelog status 259:0` tells" in said
     mapper.log()
     assert mapper("writelog", "remove", "--no-flush", "--quiet", "fast").out == ""
     mapper.cache()
@@ -255,6 +329,8 @@ def test_set_what_fits_only_together(mapper):
     mapper.answer("message fast set low_mark 70", "ERANGE", times=1)
     result = mapper("writelog", "set", "fast", "low_mark=70", "high_mark=80")
     assert (result.status, result.err) == (DONE, "")
+    low = "message fast set low_mark 70"
+    assert mapper.journal() == [low, "message fast set high_mark 80", low]
 
 
 def test_set_what_is_refused(mapper):
@@ -286,6 +362,23 @@ def test_latency(mapper):
     result = mapper("transit", "latency", "fast")
     assert result.status == FAILED and "fast is no device with a transit cache" in result.err
     assert mapper("writelog", "latency", "fast", "maybe").status == USAGE
+
+
+def test_latency_of_which_half_was_short(mapper):
+    """The median is the fifth of ten, the 99th of a hundred the last but one."""
+    mapper.log()
+    mapper.answer("message fast latency show", text="copy 100 <128:5 <256:5\nindex 100 <128:99 <1024:1\nread 100 <128:98 <1024:2")
+    rows = [line.split()[3:] for line in mapper("writelog", "latency", "fast").out.splitlines()[1:]]
+    assert rows == [["0.1", "0.3", "0.3"], ["0.1", "0.1", "1.0"], ["0.1", "1.0", "1.0"]]
+
+
+def test_a_long_answer(mapper):
+    mapper.log()
+    steps = [f"step{i}" for i in range(60)]
+    bins = "".join(f" <{1 << shift}:1" for shift in range(6, 20))
+    mapper.answer("message fast latency show", text="\n".join(f"{step} 9{bins}" for step in steps))
+    shown = mapper("writelog", "latency", "--json", "fast").json
+    assert [one["step"] for one in shown] == steps and {one["count"] for one in shown} == {14}
 
 
 # --- create ---
@@ -335,6 +428,57 @@ def test_create(mapper):
 
 
 @needs_block_device
+@pytest.mark.parametrize("size, options, fits", [
+    (MIB, ["4096"], None), (MIB + 512, ["4096"], 512), (MIB + 3072, ["2048"], 1024), (MIB, ["8192"], None),
+    (MIB + 4096, ["8192"], 4096), (3 * MIB, ["1048576", "2097152"], 4096),
+    (MIB + 512, ["3000"], None), (MIB + 512, ["x"], None),          # the target refuses these
+    (MIB + 512, ["4096", "512"], None), (MIB + 512, ["512", "4096"], 512),
+])
+def test_which_block_size_fits(mapper, size, options, fits):
+    """The log is an image, so it goes no further."""
+    mapper.environment["FAKE_BYTES"] = str(size)
+    result = mapper("writelog", "create", *(f"--option=block_size={option}" for option in options),
+                    "--any-origin", "new", BLOCK, "259:0")
+    assert result.status == FAILED and mapper.journal() == []
+    assert (f"The largest that fits: --option block_size={fits}." in result.err) == bool(fits)
+    assert ("no multiple of block_size" in result.err) == bool(fits)
+    assert ("259:0 is an image" in result.err) == (not fits)
+
+
+@needs_block_device
+@pytest.mark.parametrize("name", ["fast", "quick"])
+def test_status_of_a_node_is_that_of_the_device_itself(mapper, tmp_path, name):
+    """Not of what it was made of, nor of what was made of it: /dev/dm-3, here the block device."""
+    number = os.stat(BLOCK).st_rdev
+    numbers, node = tmp_path / f"sys/dev/block/{os.major(number)}:{os.minor(number)}", tmp_path / "sys/class/block/dm-3"
+    numbers.symlink_to("../../devices/dm-3")
+    (node / "dm").mkdir(parents=True)
+    (node / "dm/name").write_text(f"{name}\n")
+    mapper.log()
+    mapper.cache()
+    noun = {"fast": "writelog", "quick": "transit"}[name]
+    shown = mapper(noun, "status", "--json", BLOCK).json
+    assert [one["name"] for one in shown] == [name]
+
+
+@needs_block_device
+def test_a_name_comes_first(mapper, tmp_path, monkeypatch):
+    """Though there is a device that is called so, and is below another cache."""
+    number = os.stat(BLOCK).st_rdev
+    numbers, holder = tmp_path / f"sys/dev/block/{os.major(number)}:{os.minor(number)}", tmp_path / "sys/class/block/dm-3"
+    numbers.symlink_to("../../devices/below")
+    (tmp_path / "sys/class/block/below/holders/dm-3").mkdir(parents=True)
+    (holder / "dm").mkdir(parents=True)
+    (holder / "dm/name").write_text("other\n")
+    mapper.cache()
+    mapper.device("other", "forebay-transit", "ok transit 1/4096 4 refused 0 evicted 0", "253:0 2 workers 3")
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    os.symlink(BLOCK, "quick")
+    assert [one["name"] for one in mapper("transit", "status", "--json", "quick", BLOCK).json] == ["quick", "other"]
+
+
+@needs_block_device
 @pytest.mark.parametrize("name, advice", [
     ("fast", "`forebay writelog status fast` shows it"), ("quick", "`forebay transit remove quick` takes it away"),
     ("other", "`dmsetup table other` shows what it is"), (None, "shows what is made of it"),
@@ -353,10 +497,11 @@ def test_who_uses_a_device(mapper, tmp_path, name, advice):
         (holder / "dm/name").write_text(f"{name}\n")
     held = os.open(BLOCK, os.O_RDONLY | os.O_EXCL)
     try:
-        result = mapper("writelog", "check", BLOCK)
+        results = [mapper("writelog", "check", BLOCK), mapper("transit", "create", "new", BLOCK)]
     finally:
         os.close(held)
-    assert result.status == FAILED and advice in result.err
-    assert f"{BLOCK} is used by {f'/dev/mapper/{name} (dm-3)' if name else '/dev/dm-3'}\n" in result.err
+    for result in results:
+        assert result.status == FAILED and advice in result.err
+        assert f"{BLOCK} is used by {f'/dev/mapper/{name} (dm-3)' if name else '/dev/dm-3'}\n" in result.err
     assert (mapper("writelog", "status", "--json", BLOCK).status == DONE) == (name == "fast")
     assert (mapper("transit", "status", "--json", BLOCK).status == DONE) == (name == "quick")

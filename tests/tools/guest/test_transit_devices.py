@@ -68,7 +68,8 @@ def test_what_is_refused(transit):
     result = transit("create", "quick", DEVICE)
     assert result.status == FAILED and "quick: there is a mapped device of that name already" in result.err
     result = transit("create", "other", DEVICE)
-    assert result.status == FAILED and f"{DEVICE} is in use" in result.err
+    assert result.status == FAILED and f"{DEVICE} is used by /dev/mapper/quick (dm-" in result.err
+    assert "`forebay transit remove quick` takes it away" in result.err
     with open(QUICK, "rb"):
         result = transit("remove", "quick")
         assert result.status == FAILED and "quick is in use" in result.err

@@ -285,7 +285,7 @@ def test_what_is_in_use_is_left_alone(forebay, forebay_log, fast):
         result = forebay_log("remove", "fast")
         assert result.status == FAILED and "fast is in use" in result.err
         result = forebay_log("create", "more", "/dev/mapper/one", PMEM)
-        assert result.status == FAILED and "/dev/mapper/one is in use" in result.err
+        assert result.status == FAILED and "/dev/mapper/one is used by /dev/mapper/fast (dm-" in result.err
     finally:
         sh("umount", "/mnt")
     assert forebay_log("remove", "fast").status == DONE
