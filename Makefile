@@ -123,7 +123,7 @@ install: ## install the modules (by DKMS, for each kernel 6.12), the command, li
 	$(MAKE) --no-print-directory -C packaging units dkms
 	$(RELOAD)
 
-uninstall: ## undo make install (the same PREFIX); unmount and remove mapped devices before
+uninstall: ## undo make install (the same PREFIX); before: unmount, `forebay writelog remove`, `transit remove` (README.md)
 	$(MAKE) --no-print-directory -C tools uninstall
 	$(MAKE) --no-print-directory -C lib uninstall
 	ldconfig

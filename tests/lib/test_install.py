@@ -49,6 +49,23 @@ def test_install(tmp_path):
         assert files(tmp_path) == set(FOREIGN)
 
 
+def test_dkms_is_left_alone(tmp_path):
+    """Into a folder: it would build for this machine, and remove there. Unless it is named, as above."""
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    (programs / "dkms").write_text(f"#!/bin/sh\necho $* >>{tmp_path}/called\n", encoding="utf-8")
+    (programs / "dkms").chmod(0o755)
+    path = f"{programs}:{os.environ['PATH']}"
+    for target in "dkms", "uninstall":
+        subprocess.run(["make", "-s", "-C", ROOT / "packaging", target, f"DESTDIR={tmp_path}/root", "PREFIX=/usr"], check=True,
+                       env={**os.environ, "PATH": path})
+        assert (target == "dkms") == (tmp_path / "root/usr/src").is_dir() or not files(tmp_path / "root")
+    assert not (tmp_path / "called").exists()
+    subprocess.run(["make", "-s", "-C", ROOT / "packaging", "uninstall", f"DESTDIR={tmp_path}/root", "DKMS=dkms"], check=True,
+                   env={**os.environ, "PATH": path})
+    assert (tmp_path / "called").exists()
+
+
 def test_uninstall_takes_the_python_module_too(tmp_path):
     subprocess.run(["make", "-s", "-C", ROOT / "lib", "O=../build/lib", "install-python", f"DESTDIR={tmp_path}", "PREFIX=/usr"], check=True)
     assert {os.path.basename(name) for name in files(tmp_path)} == {"forebay.py", "_forebay.abi3.so"}

@@ -64,6 +64,28 @@ def test_mounts_wait_for_the_units(folder):
         assert "\nBefore=blockdev@dev-mapper-%i.target\n" in (folder / f"forebay-{kind}@.service").read_text(encoding="utf-8")
 
 
+def test_mount_of_a_log_has_time_for_the_replay(folder):
+    mounts(folder)
+    timeout = (folder / "dev-mapper-fast.device.d/50-device-timeout.conf").read_text(encoding="utf-8")
+    assert re.search(r"^JobRunningTimeoutSec=10min$", timeout, re.MULTILINE)
+    assert "\nTimeoutStartSec=infinity\n" in (folder / "forebay-writelog@.service").read_text(encoding="utf-8")
+    for page in "README.md", "docs/man/forebay.8":
+        line = re.search(r"/dev/mapper/fast\s+/srv .*", (ROOT / page).read_text(encoding="utf-8"))[0]
+        assert line.split() == block("writelog", "/etc/fstab").split(), page
+
+
+@pytest.mark.parametrize("code, done", [("killed", "writelog remove --no-flush fast\n"), ("exited", "")])
+def test_what_a_killed_create_made_is_removed(folder, code, done):
+    unit = (folder / "forebay-writelog@.service").read_text(encoding="utf-8")
+    line = re.search("^ExecStopPost=-(.*)", unit, re.MULTILINE)[1].replace("%i", "fast").replace("$$", "$")
+    command = folder.parent / "forebay"
+    command.unlink()
+    command.write_text("#!/bin/sh\necho $*\n", encoding="utf-8")
+    command.chmod(0o755)
+    ran = subprocess.run(shlex.split(line), env={**os.environ, "EXIT_CODE": code}, stdout=subprocess.PIPE, text=True, check=True)
+    assert ran.stdout == done
+
+
 def test_systemd_has_nothing_against_them(folder):
     mounts(folder)
     assert verify(folder) == ""
@@ -90,7 +112,7 @@ def test_commands_are_taken(folder, kind):
     settings = dict(line.split("=", 1) for line in block(kind, f"/etc/forebay/{kind}/{KINDS[kind]}").replace("    ", "").splitlines())
     settings = {key: shlex.split(value)[0] for key, value in settings.items()}
     assert settings.keys() <= {"ORIGIN", "LOG", "DEVICE", "OPTIONS"}
-    lines = re.findall(r"^Exec\w+=(.*)", (folder / f"forebay-{kind}@.service").read_text(encoding="utf-8"), re.MULTILINE)
+    lines = re.findall(r"^Exec(?!StopPost)\w+=(.*)", (folder / f"forebay-{kind}@.service").read_text(encoding="utf-8"), re.MULTILINE)
     assert len(lines) == 3
     for line in lines:
         for key, value in {"WAIT": "0.1", **settings}.items():
