@@ -89,6 +89,33 @@ def test_completion_of_what_to_create_from():
     assert complete("forebay", "transit", "create", "quick", "", stubs=stubs) == ["/dev/disk"]
 
 
+def test_completion_of_what_has_a_status(tmp_path):
+    """The mapped devices, and what they were made of: by `dmsetup deps`, of which this is what it prints of two."""
+    program = tmp_path / "dmsetup"
+    program.write_text("""#!/bin/sh
+        case $* in
+        'ls --target forebay-'*) printf 'one\\t(253:0)\\ntwo\\t(253:1)\\n' ;;
+        'deps -o blkdevname one two') printf 'one: 2 dependencies  : (nvme0n1) (pmem0)\\n\\ntwo: 1 dependencies  : (dm-3)\\n\\n' ;;
+        esac
+    """)
+    program.chmod(0o755)
+    stubs = f"_forebay_devices() {{ :; }}; PATH={tmp_path}:$PATH;"
+    for noun in "writelog", "transit":
+        assert complete("forebay", noun, "status", "", stubs=stubs) == ["one", "two", "/dev/nvme0n1", "/dev/pmem0", "/dev/dm-3"]
+    assert complete("forebay", "transit", "flush", "", stubs=stubs) == ["one", "two"]
+
+
+def test_policies_are_those_of_the_target(forebay):
+    """Where people read of them, and in the completion."""
+    policies = set(re.findall(r"&dtc_policy_(\w+)", (CHECKOUT / "dm/transit/params.c").read_text()))
+    assert "transit" in policies and set(complete("forebay", "transit", "create", "--option", "policy", "=")) == policies
+    table = re.search(r"^## Policies\n(.*?)\n\n", (CHECKOUT / "docs/transit.md").read_text(), re.MULTILINE | re.DOTALL)[1]
+    assert set(re.findall(r"^\| `(\w+)`", table, re.MULTILINE)) == policies
+    section = re.search(r"^\.It Cm policy\n(.*?)^\.It", PAGES[0].read_text(), re.MULTILINE | re.DOTALL)[1]
+    for text in section, forebay("transit", "create", "--help").out:
+        assert policies <= set(re.findall(r"\w+", text))
+
+
 def test_json_of_a_log_is_documented(forebay, blank):
     """By name, in docs/writelog.md and in the man page: all that status and check have of a log that is not in use."""
     log = blank(name="log.img")
