@@ -115,7 +115,8 @@ int dtc_slots_init(struct dtc *t)
 	atomic64_set(&t->free.head, DTC_NO_SLOT);
 	if (!t->nr_slots)
 		return 0;
-	t->data = vmalloc_huge((u64)t->nr_slots * t->params.block_size, GFP_KERNEL | __GFP_RETRY_MAYFAIL | __GFP_NOWARN);
+	t->data = vmalloc_huge((u64)t->nr_slots * t->params.block_size,
+			       GFP_KERNEL | __GFP_RETRY_MAYFAIL | __GFP_NOWARN);
 	t->slots = vcalloc(t->nr_slots, sizeof(*t->slots));
 	if (!t->data || !t->slots)
 		return -ENOMEM;

@@ -50,8 +50,8 @@ void dtc_status(struct dm_target *ti, status_type_t type, unsigned int flags, ch
 
 	switch (type) {
 	case STATUSTYPE_INFO:
-		DMEMIT("%s %s %u/%u %u", READ_ONCE(t->failing) || READ_ONCE(t->flush_failed) ? "error" : "ok", t->policy->name,
-		       dtc_used(t), t->nr_slots, 2 * (DTC_NR_COUNTERS + 1));
+		DMEMIT("%s %s %u/%u %u", READ_ONCE(t->failing) || READ_ONCE(t->flush_failed) ? "error" : "ok",
+		       t->policy->name, dtc_used(t), t->nr_slots, 2 * (DTC_NR_COUNTERS + 1));
 		DMEMIT(" refused %d", atomic_read(&t->troubled));
 		for (i = 0; i < DTC_NR_COUNTERS; i++)
 			DMEMIT(" %s %llu", dtc_counter_names[i], dtc_total(t, i));

@@ -67,13 +67,15 @@ static struct dtc_set *dtc_next(struct dtc *t)
 	if (!node)
 		return NULL;
 	set = llist_entry(node, struct dtc_set, ready);
-	xchg(&set->listed, 0);		/* a full barrier: after ->next was read, before its slots are looked at */
+	/* A full barrier: after ->next was read, before its slots are looked at. */
+	xchg(&set->listed, 0);
 	return set;
 }
 
 /*
- * Comes more soon? Only one looks. Who else wants the processor gets it, but the worker stays runnable: had he the
- * writer's processor and slept, he would be woken there again for the next block, and so on.
+ * Comes more soon? Only one looks. Who else wants the processor gets it, but the worker stays
+ * runnable: had he the writer's processor and slept, he would be woken there again for the next
+ * block, and so on.
  */
 static bool dtc_linger(const struct dtc *t)
 {

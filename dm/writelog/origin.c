@@ -5,10 +5,11 @@
  * Pages of the log that a piece fills are written from where they are; parts of
  * pages are gathered in pages of DRAM first. Zeros are the origin's affair, or the zero
  * page's if it has no such thing. All bios and pages come from pools of our own: this goes
- * on when memory is short, as those who free it may wait for us. How much is out at a time depends on how full the log is,
- * and while it isn't nearly full, reads go first. When that much is out, the worker
- * sleeps until half of it is done, not at every bio: so what it submits then goes
- * down together (a plug), and it wakes seldom.
+ * on when memory is short, as those who free it may wait for us.
+ *
+ * How much is out at a time depends on how full the log is, and while it isn't nearly full,
+ * reads go first. When that much is out, the worker sleeps until half of it is done, not at
+ * every bio: so what it submits then goes down together (a plug), and it wakes seldom.
  */
 #include <linux/delay.h>
 #include <linux/kthread.h>
@@ -77,8 +78,8 @@ static void dwl_bio_done(struct bio *bio)
 	unsigned long flags;
 
 	dwl_latency(w, DWL_PHASE_WRITEBACK, wb->began);
-	if (bio_op(bio) == REQ_OP_WRITE_ZEROES &&
-	    (bio->bi_status == BLK_STS_NOTSUPP || (bio->bi_status && !bdev_write_zeroes_sectors(bio->bi_bdev))))
+	if (bio->bi_status && bio_op(bio) == REQ_OP_WRITE_ZEROES &&
+	    (bio->bi_status == BLK_STS_NOTSUPP || !bdev_write_zeroes_sectors(bio->bi_bdev)))
 		WRITE_ONCE(w->zeroes_refused, true);
 	if (bio->bi_status)
 		WRITE_ONCE(w->batch_status, bio->bi_status);

@@ -78,7 +78,8 @@ static struct dwl_gen *dwl_gen_open(struct dwl *w)
 		}
 		if (!err)
 			return gen;
-		DMERR_LIMIT("%pg: cannot begin generation %llu: error %d", w->cache->bdev, w->last_id + 1, err);
+		DMERR_LIMIT("%pg: cannot begin generation %llu: error %d", w->cache->bdev,
+			    w->last_id + 1, err);
 		if (err != -EIO)
 			return ERR_PTR(-EIO);
 		dwl_count(w, DWL_MEDIUM_ERRORS, 1);
