@@ -120,7 +120,7 @@ EXPERIMENTS = {
         tuple(Target(workload, "dm-writecache", 1.0, "writelog") for workload in SCALING_FSYNC
               if not workload.endswith("j1")), seconds=1),
     "writelog-sustained": Experiment(
-        "thesis figure 5.4: a minute of writes into a small cache", ("bare-sustained", "bare-sustained-least"),
+        "thesis figure 5.4: two minutes of writes into a small cache", ("bare-sustained", "bare-sustained-least"),
         ("bare-ssd", "small-dm-writecache", "small-writelog"),
         (Target("bare-sustained", "small-dm-writecache", 1.0, "small-writelog"),
          Target("bare-sustained-least", "small-writelog", 0.5, "small-writelog", "bare-sustained")),

@@ -24,7 +24,7 @@ WORKLOADS = {
     "rocksdb-fillsync-t8": (OPS, "RocksDB fillsync, 8 threads", block.fillsync(8)),
     "mariadb-insert-t1": (OPS, "MariaDB, sysbench oltp_insert, 1 thread", mariadb.inserts(1)),
     "mariadb-insert-t8": (OPS, "MariaDB, sysbench oltp_insert, 8 threads", mariadb.inserts(8)),
-    "bare-sustained": (MIB, "4 KiB direct writes for a minute into a small cache, 4 writers", block.sustained()),
+    "bare-sustained": (MIB, "4 KiB direct writes for two minutes into a small cache, 4 writers", block.sustained()),
     "bare-sustained-least": (MIB, "the worst half second of bare-sustained, which runs before it", block.sustained_least()),
     "bare-zipf": ("× absorbed", "4 KiB zipfian overwrites: MiB written for a MiB that reaches the SSD", block.zipfian()),
     "untar": (FILES, "tar x of kernel sources, no sync", untar.untar()),

@@ -52,8 +52,8 @@ def mix(jobs: int, writes: int, region: int = 256):
     return measure
 
 
-def sustained(jobs: int = 4, length: float = 60, window: float = 0.5):
-    """Writes for a minute into a log that they fill many times over; the rate of each half second (figure 5.4)."""
+def sustained(jobs: int = 4, length: float = 120, window: float = 0.5):
+    """Writes for two minutes into a log that they fill many times over; the rate of each half second (figure 5.4)."""
     def measure(device: str, seconds: float) -> dict:
         settle()
         share = REGION_MIB // jobs
