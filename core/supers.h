@@ -157,7 +157,7 @@ static inline void supers_write_first(const struct super_kind *kind, void *base,
 	head->seq = cpu_to_le64(1);
 	head->crc = cpu_to_le32(super_crc(kind, super));
 	for (copy = 0; copy < NR_SUPERS; copy++)
-		pm_copy(super_at(base, copy), super, kind->size);
+		super_write(kind, base, copy, super);
 	pm_fence();
 }
 

@@ -48,9 +48,9 @@ static bool dtc_set_written(struct dtc *t, struct dtc_set *set, u64 first, u64 l
 
 	*readers = false;
 	hlist_for_each_entry_from(range, node)
-		written |= range->first <= last && range->last >= first;
+		written |= dtc_overlaps(range, first, last);
 	list_for_each_entry(slot, &set->queue, queue) {
-		if (slot->block < first || slot->block > last)
+		if (!dtc_between(slot, first, last))
 			continue;
 		written |= slot->state != DTC_VALID || dtc_slot_due(t, slot);
 		*readers |= slot->readers > 0;
@@ -64,7 +64,7 @@ static void dtc_set_await(struct dtc_set *set, u64 first, u64 last, bool begin)
 	struct dtc_slot *slot;
 
 	list_for_each_entry(slot, &set->queue, queue) {
-		if (slot->block < first || slot->block > last)
+		if (!dtc_between(slot, first, last))
 			continue;
 		if (begin && slot->awaited < U8_MAX)
 			slot->awaited++;
@@ -107,6 +107,12 @@ void dtc_set_wait_idle(struct dtc *t, struct dtc_set *set, u64 first, u64 last, 
 	wait_event_lock_irq(set->wait, dtc_set_idle(t, set, first, last, own, &awaiting), set->lock);
 }
 
+/* Are discards or zeros on their way there? With the set's lock held: those that come later wait for it. */
+static bool dtc_set_wide(struct dtc *t, u64 first, u64 last)
+{
+	return unlikely(READ_ONCE(t->wide.nr)) && dtc_wide_covers(t, first, last);
+}
+
 /**
  * dtc_set_lock_idle() - lock a set, when nobody is at work on some blocks
  * @t: the target
@@ -119,7 +125,7 @@ void dtc_set_lock_idle(struct dtc *t, struct dtc_set *set, u64 first, u64 last) 
 	for (;;) {
 		spin_lock_irq(&set->lock);
 		dtc_set_wait_idle(t, set, first, last, NULL);
-		if (likely(!READ_ONCE(t->wide.nr)) || !dtc_wide_covers(t, first, last))
+		if (!dtc_set_wide(t, first, last))
 			return;
 		spin_unlock_irq(&set->lock);
 		dtc_wide_wait(t, first, last);
@@ -139,7 +145,7 @@ void dtc_set_lock_range(struct dtc *t, struct dtc_set *set, struct dtc_range *ra
 {
 	for (;;) {
 		spin_lock_irq(&set->lock);
-		if (likely(!READ_ONCE(t->wide.nr)) || !dtc_wide_covers(t, range->first, range->last))
+		if (!dtc_set_wide(t, range->first, range->last))
 			break;
 		spin_unlock_irq(&set->lock);
 		dtc_wide_wait(t, range->first, range->last);

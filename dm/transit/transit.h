@@ -228,9 +228,19 @@ static inline struct dtc_bio *dtc_bio(struct bio *bio)
 	return dm_per_bio_data(bio, sizeof(struct dtc_bio));
 }
 
+static inline bool dtc_between(const struct dtc_slot *slot, u64 first, u64 last)
+{
+	return slot->block >= first && slot->block <= last;
+}
+
 static inline bool dtc_in(const struct dtc_range *range, const struct dtc_slot *slot)
 {
-	return slot->block >= range->first && slot->block <= range->last;
+	return dtc_between(slot, range->first, range->last);
+}
+
+static inline bool dtc_overlaps(const struct dtc_range *range, u64 first, u64 last)
+{
+	return range->first <= last && range->last >= first;
 }
 
 /* The device has refused it, and nobody is about to try again: who waits need not any longer. */

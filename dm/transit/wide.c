@@ -25,7 +25,7 @@ bool dtc_wide_covers(struct dtc *t, u64 first, u64 last)
 
 	spin_lock_irqsave(&t->wide.lock, flags);
 	hlist_for_each_entry(range, &t->wide.ranges, node)
-		covers |= range->first <= last && range->last >= first;
+		covers |= dtc_overlaps(range, first, last);
 	spin_unlock_irqrestore(&t->wide.lock, flags);
 	return covers;
 }

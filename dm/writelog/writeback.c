@@ -329,7 +329,6 @@ void dwl_worker_park(struct dwl *w)
 {
 	kthread_park(w->worker);
 	WRITE_ONCE(w->running, false);
-	wake_up_all(&w->gen_freed);
 }
 
 void dwl_worker_destroy(struct dwl *w)

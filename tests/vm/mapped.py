@@ -4,6 +4,7 @@
 import os
 import random
 import subprocess
+import time
 from pathlib import Path
 
 from stack import SSD, SSD2, run
@@ -44,6 +45,16 @@ class Target:
     def remove(self):
         """Unmaps it."""
         run(f"dmsetup remove --retry {self.name}")
+
+    def remove_after(self, worker):
+        """Tries to all the time, so that it is gone the moment its user is; False: that was before the user had it."""
+        while worker.poll() is None:
+            run(f"dmsetup remove {self.name} 2>/dev/null", check=False)     # busy
+            time.sleep(0.01)
+        assert worker.returncode == 0 or not Path(self.device).exists()
+        if Path(self.device).exists():
+            self.remove()
+        return worker.returncode == 0
 
     def again(self):
         """Unmaps and maps it."""

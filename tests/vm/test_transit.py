@@ -702,13 +702,7 @@ def test_create_and_remove_under_load(over_btt):
     for i in range(ROUNDS):
         over_btt.create(cache_size="128K", block_size=BLOCK, **VARIANTS[i % len(VARIANTS)])
         worker = subprocess.Popen(f"{VERIFICATOR} whole {over_btt.device} 131072 {i} 60 3 1 {BLOCK} 16384 {STATE}", shell=True)
-        while worker.poll() is None:
-            subprocess.run("dmsetup remove tc 2>/dev/null", shell=True, check=False)       # busy
-            time.sleep(0.01)
-        assert worker.returncode == 0 or not Path(over_btt.device).exists()
-        if Path(over_btt.device).exists():
-            over_btt.remove()
-        if worker.returncode == 0:
+        if over_btt.remove_after(worker):
             verificator(f"check {BTT} {STATE}")
             checked += 1
     assert checked > ROUNDS // 2

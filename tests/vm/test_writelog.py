@@ -553,14 +553,9 @@ def test_create_and_remove_under_load(log):
     checked = 0
     for i in range(rounds):
         worker = subprocess.Popen(f"{VERIFICATOR} run {DEVICE} {MIB} {i} 60 3 1 512 65536 {STATE}", shell=True)
-        while worker.poll() is None:
-            subprocess.run(f"dmsetup remove {NAME} 2>/dev/null", shell=True, check=False)       # busy
-            time.sleep(0.01)
-        assert worker.returncode == 0 or not Path(DEVICE).exists()      # the remove was quicker than its open
-        if Path(DEVICE).exists():
-            log.remove()
+        used = log.remove_after(worker)
         log.create()
-        if worker.returncode == 0:
+        if used:
             verificator(f"check {DEVICE} {STATE}")
             checked += 1
     assert checked > rounds // 2
