@@ -10,6 +10,7 @@ appear: the defaults, with the background initialisation of ext4 done by mkfs.
 import json
 import os
 import struct
+import subprocess
 import time
 from contextlib import contextmanager
 
@@ -245,6 +246,16 @@ def ext4_btt():
         yield place
 
 
+@contextmanager
+def ext4_btt_beside():
+    """ext4 on the BTT itself, while another process computes: what a busy second processor takes from the first"""
+    with ext4_btt() as place, subprocess.Popen(["sh", "-c", "while :; do :; done"]) as computing:
+        try:
+            yield place
+        finally:
+            computing.kill()
+
+
 def ext4_pmem():
     """ext4 on the PMem as a plain block device, without DAX: a block is not atomic"""
     return ext4_on(PMEM)
@@ -267,7 +278,7 @@ def over_btt(mib: int = 0, **options: str):
 # In the paper the cache is 1/128 of the file and always full. Here the file is 256 MiB.
 TRANSIT_MIB = 16
 STAGING = ("pmbd", "pmbd70", "lru", "coactive")
-CACHE_MIB = (4, 16, 64, 128)
+CACHE_MIB = (64, 128, 256, 512, 1024)
 
 SYSTEMS = {
     "ext4": ext4,
@@ -288,6 +299,7 @@ SYSTEMS = {
     "small-dm-writecache": small_dm_writecache,
     "small-writelog": small_writelog,
     "ext4-btt": ext4_btt,
+    "ext4-btt-beside": ext4_btt_beside,
     "ext4-pmem": ext4_pmem,
     "transit": over_btt(),
     "transit-no-ee": over_btt(eager_eviction="off"),

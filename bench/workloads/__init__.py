@@ -48,6 +48,7 @@ WORKLOADS |= {
        for depth in (32, 64, 128, 256, 512, 1024)},
     **{f"jobs-{jobs}": (OPS, f"4 KiB direct random writes, {jobs} jobs, 32 in flight each", transit.direct(jobs, 32))
        for jobs in (1, 2, 4, 8)},
+    "full-cache": (OPS, "4 KiB direct random writes, 32 in flight, through a cache that was full", transit.full_cache(32)),
     **{f"fsync-every-{kib}k": ("fsyncs/s", f"4 KiB direct random writes, fsync after {kib} KiB; the fsyncs' own time",
                                transit.fsync_every(kib))
        for kib in (512, 2048, 8192, 32768, 131072)},

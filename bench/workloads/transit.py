@@ -2,8 +2,7 @@
 """The workloads of the Caiti paper, on files of an ext4 over a transit cache, over what it is compared with, or over the
 BTT itself. Before each, a cache writes down what it holds.
 
-The files are larger than the caches of these systems (bench/systems.py), so that caches are full before a run counts, as they
-are in the paper.
+The files are larger than the caches, so that caches are full before a run counts, as they are in the paper.
 """
 
 import os
@@ -27,6 +26,19 @@ def direct(jobs: int, depth: int, mib: int = FILE_MIB):
         settle()
         report = fio(folder, jobs, "--rw=randwrite", "--bs=4k", f"--size={mib // jobs}m", "--direct=1", "--ioengine=libaio",
                      f"--iodepth={depth}", *timed(seconds))
+        return {"value": report["write"]["iops"], **response(report["write"])}
+    return measure
+
+
+def full_cache(depth: int):
+    """4 KiB random direct writes, as much as the cache holds, when that has been filled; at most so many seconds (table 1)."""
+    def measure(folder: str, seconds: float) -> dict:
+        size = cache_mib()
+        lay_out(f"{folder}/0", size * 5 // 4)
+        settle()
+        fio(folder, 1, "--rw=write", "--bs=64k", f"--size={size}m", "--direct=1")
+        report = fio(folder, 1, "--rw=randwrite", "--bs=4k", f"--size={size * 5 // 4}m", f"--io_size={size}m", "--direct=1",
+                     "--ioengine=libaio", f"--iodepth={depth}", "--norandommap", f"--runtime={seconds:g}")
         return {"value": report["write"]["iops"], **response(report["write"])}
     return measure
 
@@ -60,7 +72,10 @@ def breakdown(mib: int = FILE_MIB, writes: int = 16384):
         if before:
             run("dmsetup", "message", os.path.basename(MAPPED), "0", "latency", "off")
             after = phases()
-            spent = {phase: after[phase] - before[phase] for phase in PHASES}
+            spent = {phase: after[phase][0] - before[phase][0] for phase in PHASES}
+            # What the device takes for a block, in the background.
+            evicted = [now - then for now, then in zip(after["eviction"], before["eviction"])]
+            found["eviction_us"] = round(evicted[0] / evicted[1] / 1000, 2) if evicted[1] else 0
             found |= {f"percent_{phase}": round(100 * ns / total, 2) for phase, ns in spent.items()}
             # System call, file system, device-mapper and block layer; and fio's own.
             found["percent_other"] = round(100 - 100 * sum(spent.values()) / total, 2)
@@ -68,10 +83,20 @@ def breakdown(mib: int = FILE_MIB, writes: int = 16384):
     return measure
 
 
-def phases() -> dict[str, int]:
-    """Nanoseconds of each phase so far."""
-    lines = run("dmsetup", "message", os.path.basename(MAPPED), "0", "latency", "show").splitlines()
-    return {words[0]: int(words[1]) if len(words) > 1 else 0 for words in map(str.split, lines)}
+def cache_mib() -> int:
+    """By the status, a cache of blocks of 4 KiB."""
+    slots = next(word for word in run("dmsetup", "status", os.path.basename(MAPPED)).split() if "/" in word)
+    return int(slots.partition("/")[2]) * 4096 // MIB
+
+
+def phases() -> dict[str, tuple[int, int]]:
+    """Nanoseconds of each phase so far, and how often it was measured."""
+    return parse_phases(run("dmsetup", "message", os.path.basename(MAPPED), "0", "latency", "show"))
+
+
+def parse_phases(shown: str) -> dict[str, tuple[int, int]]:
+    return {name: (int(numbers[0]), sum(int(bucket.partition(":")[2]) for bucket in numbers[1:])) if numbers else (0, 0)
+            for name, *numbers in map(str.split, shown.splitlines())}
 
 
 def response(write: dict) -> dict:

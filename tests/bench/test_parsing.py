@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What fio, Redis and the pulled plug's clients say."""
+"""What fio, Redis, the transit cache and the pulled plug's clients say."""
 
 import io
 import json
@@ -8,7 +8,7 @@ import pytest
 
 from bench import resp
 from bench.redis_cut_values import key, value
-from bench.workloads import fio, redis
+from bench.workloads import fio, redis, transit
 
 FIO = {"jobs": [{"error": 0, "write": {"iops": 317.5}, "sync": {"lat_ns": {
     "mean": 2961000.0, "percentile": {"50.000000": 2900000, "99.000000": 9100000}}}}]}
@@ -60,3 +60,8 @@ def test_values_are_told_apart():
     assert len({value(number) for number in range(1, 5000)}) == 4999
     assert len({len(value(number)) for number in range(1000, 1013)}) == 13
     assert key(12) == b"key:12"
+
+
+def test_phases_of_the_transit_cache():
+    shown = "metadata 3000 <512:2 <2048:1\nevict_and_write\neviction 9 <16:1\n"
+    assert transit.parse_phases(shown) == {"metadata": (3000, 3), "evict_and_write": (0, 0), "eviction": (9, 1)}
