@@ -74,6 +74,7 @@ int dtc_drain(struct dtc *t, bool interruptible)
 		dtc_want_old(t, &t->sets[nr], stamp);
 		cond_resched();
 	}
+	dtc_hurry(t);
 	for_each_set_bit(nr, t->occupied, dtc_nr_sets(t)) {
 		int failed = dtc_wait_old(&t->sets[nr], stamp, interruptible);
 

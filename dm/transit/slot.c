@@ -94,6 +94,7 @@ struct dtc_slot *dtc_slot_wait(struct dtc *t)
 	dtc_slot_line(t);
 	if (!completion_done(&waiter.done))
 		t->policy->make_room(t);
+	dtc_hurry(t);
 	wait_for_completion_io(&waiter.done);
 	return waiter.slot;
 }

@@ -124,8 +124,11 @@ struct dtc_free {
 /* Sets that wait for a worker. */
 struct dtc_ready {
 	struct llist_head added;	/* the last one first */
+	u32 looks;			/* a worker without work looks around so often before he naps */
+	wait_queue_head_t nap;		/* a worker who may be needed soon */
 	struct mutex lock;		/* of what follows: workers only */
 	struct llist_node *fifo;	/* the oldest first, all older than those above */
+	u32 nr;				/* of them */
 } ____cacheline_aligned_in_smp;
 
 struct dtc_worker {
@@ -335,6 +338,7 @@ void dtc_slot_line(struct dtc *t);
 int dtc_workers_init(struct dtc *t);
 void dtc_workers_destroy(struct dtc *t);
 void dtc_ready(struct dtc *t, struct dtc_set *set);
+void dtc_hurry(struct dtc *t);
 
 /* evict.c */
 int dtc_evict_init(struct dtc *t);

@@ -3,22 +3,36 @@
  * Workers: who evicts, and when he sleeps.
  *
  * A set with slots that are wanted is put on a list, without a lock (dtc_ready()), and
- * whoever does so wakes a worker only if none is awake. A worker takes sets in the
- * order in which they came, and calls another one when more are left than he can see
- * to soon. The last one that is awake looks for more for a moment (DTC_LINGER) before
- * he sleeps: to wake him costs the writer more than to write the block to its slot, and
- * with eager eviction the next block comes at once if any does.
+ * whoever does so wakes a worker only if none is awake: to wake him costs the writer more
+ * than to write the block to its slot, and with eager eviction the next block comes at once
+ * if any does. So a worker who finds the list empty does not sleep yet, if he is the last one
+ * that is awake:
+ *
+ * - If a flush has just been, or somebody has waited for a slot (dtc_hurry()), he looks around
+ *   for more (DTC_LOOK): where one flush comes after each write, the next one will find
+ *   nothing to wait for. DTC_LOOKS times: for that write, and for that flush.
+ * - If not, nobody waits for what comes next either: he takes a nap (DTC_NAP), and finds
+ *   several sets when a timer wakes him, not a writer. Who looks around takes from the writer
+ *   what their processors share, who naps doesn't. Whoever has to wait for him ends it.
+ *
+ * A worker takes sets in the order in which they came, and calls another one when there are
+ * more of them than he can see to soon (DTC_ALONE).
  *
  * Who goes to sleep says so first and looks again afterwards; who has put a set on the
- * list looks for somebody awake afterwards. So one of them sees the other.
+ * list looks for somebody awake afterwards. So one of them sees the other. It is the same
+ * with who takes a nap, and who is in a hurry.
  */
 #include <linux/mutex.h>
 #include <linux/sched.h>
 
 #include "transit.h"
 
-/* A worker without work looks for some for so long, in nanoseconds. */
-#define DTC_LINGER	(50 * NSEC_PER_USEC)
+/* The first two in nanoseconds. */
+#define DTC_LOOK	(50 * NSEC_PER_USEC)
+#define DTC_NAP		(100 * NSEC_PER_USEC)
+#define DTC_LOOKS	2
+/* So many sets one worker sees to by himself. */
+#define DTC_ALONE	16
 
 static void dtc_call(struct dtc *t)
 {
@@ -47,6 +61,27 @@ static bool dtc_any_ready(const struct dtc *t)
 	return READ_ONCE(t->ready.fifo) || !llist_empty(&t->ready.added);
 }
 
+/**
+ * dtc_hurry() - somebody waits from now on for what is on the list, if anything is
+ * @t: the target; any lock may be held
+ */
+void dtc_hurry(struct dtc *t)
+{
+	WRITE_ONCE(t->ready.looks, DTC_LOOKS);
+	if (wq_has_sleeper(&t->ready.nap) && dtc_any_ready(t))
+		wake_up(&t->ready.nap);
+}
+
+/* Those that were added since, the oldest first. */
+static void dtc_line_up(struct dtc *t)
+{
+	struct llist_node *node, *oldest = llist_reverse_order(llist_del_all(&t->ready.added));
+
+	llist_for_each(node, oldest)
+		t->ready.nr++;
+	WRITE_ONCE(t->ready.fifo, oldest);
+}
+
 /* The next set; it may be put on the list again from now on. */
 static struct dtc_set *dtc_next(struct dtc *t)
 {
@@ -56,11 +91,13 @@ static struct dtc_set *dtc_next(struct dtc *t)
 
 	mutex_lock(&t->ready.lock);
 	if (!t->ready.fifo)
-		WRITE_ONCE(t->ready.fifo, llist_reverse_order(llist_del_all(&t->ready.added)));
+		dtc_line_up(t);
 	node = t->ready.fifo;
-	if (node)
+	if (node) {
 		WRITE_ONCE(t->ready.fifo, node->next);
-	more = node && node->next && node->next->next;
+		t->ready.nr--;
+	}
+	more = t->ready.nr > DTC_ALONE;
 	mutex_unlock(&t->ready.lock);
 	if (more)
 		dtc_call(t);
@@ -73,19 +110,30 @@ static struct dtc_set *dtc_next(struct dtc *t)
 }
 
 /*
- * Comes more soon? Only one looks. Who else wants the processor gets it, but the worker stays
- * runnable: had he the writer's processor and slept, he would be woken there again for the next
- * block, and so on.
+ * Looks around for a moment. Who else wants the processor gets it, but the worker stays runnable:
+ * had he the writer's processor and slept, he would be woken there again for the next block, and so on.
  */
-static bool dtc_linger(const struct dtc *t)
+static void dtc_look(struct dtc *t)
 {
-	u64 end = ktime_get_ns() + DTC_LINGER;
+	u64 end = ktime_get_ns() + DTC_LOOK;
 
-	while (num_online_cpus() > 1 && hweight_long(READ_ONCE(t->awake)) == 1 && ktime_get_ns() < end) {
-		if (dtc_any_ready(t))
-			return true;
+	while (num_online_cpus() > 1 && !dtc_any_ready(t) && ktime_get_ns() < end)
 		if (!cond_resched())
 			cpu_relax();
+}
+
+/* Comes more soon? Only one worker stays to see. */
+static bool dtc_linger(struct dtc *t)
+{
+	u32 looks = READ_ONCE(t->ready.looks);
+
+	if (hweight_long(READ_ONCE(t->awake)) > 1 || dtc_any_ready(t))
+		return dtc_any_ready(t);
+	if (looks) {
+		WRITE_ONCE(t->ready.looks, looks - 1);
+		dtc_look(t);
+	} else {
+		wait_event_interruptible_hrtimeout(t->ready.nap, READ_ONCE(t->ready.looks), ns_to_ktime(DTC_NAP));
 	}
 	return dtc_any_ready(t);
 }
@@ -118,6 +166,7 @@ int dtc_workers_init(struct dtc *t)
 
 	mutex_init(&t->ready.lock);
 	init_llist_head(&t->ready.added);
+	init_waitqueue_head(&t->ready.nap);
 	t->workers = kcalloc(DTC_MOST_WORKERS, sizeof(*t->workers), GFP_KERNEL);
 	t->evictors = alloc_workqueue("transit/%s", WQ_UNBOUND | WQ_MEM_RECLAIM, 0, t->below->name);
 	t->events = alloc_workqueue("transit-events/%s", WQ_UNBOUND | WQ_MEM_RECLAIM, 0, t->below->name);
