@@ -68,7 +68,8 @@ COPYING = "max,-erms,-fsrm"
 DEPTHS = tuple(f"depth-{depth}" for depth in (32, 64, 128, 256, 512, 1024))
 JOBS = tuple(f"jobs-{jobs}" for jobs in (1, 2, 4, 8))
 FSYNCS = tuple(f"fsync-every-{kib}k" for kib in (512, 2048, 8192, 32768, 131072))
-ROCKSDB = tuple(f"rocksdb-{name}" for name in ("fillrandom", "overwrite", "readrandom", "readhot", "mixed", "update"))
+ROCKSDB = tuple(f"rocksdb-{name}" for name in ("fillrandom", "overwrite", "readrandom", "readhot"))
+YCSB = ("ycsb-load", *(f"ycsb-{workload}-{asked}" for workload in "af" for asked in ("uniform", "zipfian", "latest")))
 INTERFACE = tuple(f"interface-{size}-t{threads}" for threads in (1, 2, 4, 8) for size in ("512", "4k", "16k", "128k", "1024k"))
 READS_AND_WRITES = ("seqwrite", "seqread-cold", "seqread-cached", "randread-cached")
 
@@ -159,7 +160,12 @@ EXPERIMENTS = {
         ("breakdown",), ("ext4-btt", "ext4-btt-beside", "transit-none", "transit", "transit-no-ee", "transit-no-bp", *STAGING),
         cpu=COPYING),
     "transit-rocksdb": Experiment(
-        "Caiti figures 8 and 9: a key-value store", ROCKSDB, (*OVER_BTT, "transit-no-ee", "transit-no-bp", "ext4-dax"),
+        "Caiti figures 8 and 9a: a key-value store", ROCKSDB, (*OVER_BTT, "transit-no-ee", "transit-no-bp", "ext4-dax"),
         tuple(Target(workload, to, 1.0, "transit") for workload in ROCKSDB[:2] for to in ("ext4-btt", *STAGING)), budget=900,
         cpu=COPYING),
+    "transit-ycsb": Experiment(
+        "Caiti figures 9b to 9d: YCSB A and F on a key-value store, by which records are asked for", YCSB,
+        (*OVER_BTT, "transit-no-ee", "transit-no-bp", "ext4-dax"),
+        tuple(Target(workload, to, 1.0, "transit") for workload in YCSB for to in ("ext4-btt", *STAGING)),
+        budget=1500, least_rounds=1, cpu=COPYING),
 }

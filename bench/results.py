@@ -7,7 +7,7 @@ from pathlib import Path
 
 from vm.settings import CHECKOUT
 
-from . import chart, curves, helpers, sources, stats, table
+from . import chart, curves, helpers, sources, stats, table, ycsb_client
 from .boot import carry_out, now
 from .devices import Devices
 from .experiments import Experiment
@@ -26,6 +26,8 @@ def measure(name: str, experiment: Experiment, plan: dict, on: Devices) -> dict:
     helpers.make()
     if "untar" in plan["workloads"]:
         sources.make()
+    if any(workload.startswith("ycsb-") for workload in plan["workloads"]):
+        ycsb_client.make()
     say(f"{name}: {len(plan['workloads'])} workloads on {len(plan['systems'])} systems, up to {plan['rounds']} rounds")
     began, before = now(), host()
     samples, guest = carry_out(plan, on)

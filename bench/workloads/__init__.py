@@ -4,7 +4,7 @@
 Besides the value, in the workload's unit, a workload may return figures of its own; they go to the JSON results.
 """
 
-from . import block, fio, interface, mariadb, ranges, redis, transit, untar
+from . import block, fio, interface, mariadb, ranges, redis, transit, untar, ycsb
 
 OPS, MIB, FILES = "ops/s", "MiB/s", "files/s"
 
@@ -58,9 +58,11 @@ WORKLOADS |= {
     "rocksdb-readrandom": (OPS, "RocksDB readrandom", transit.rocksdb("readrandom")),
     "rocksdb-readhot": (OPS, "RocksDB readrandom, few keys most of the time",
                         transit.rocksdb("readrandom", "--read_random_exp_range=25")),
-    "rocksdb-mixed": (OPS, "RocksDB readrandomwriterandom, half of each: the mix of YCSB A",
-                      transit.rocksdb("readrandomwriterandom", "--readwritepercent=50")),
-    "rocksdb-update": (OPS, "RocksDB updaterandom, read-modify-write: the updates of YCSB F", transit.rocksdb("updaterandom")),
+    "ycsb-load": (OPS, "YCSB on RocksDB, loading 20,000 records of 1 KiB", ycsb.load()),
+    **{f"ycsb-{workload}-{distribution}": (OPS, f"YCSB {workload.upper()} on RocksDB, {about}, {distribution}",
+                                           ycsb.transactions(workload, distribution))
+       for workload, about in (("a", "half reads, half updates"), ("f", "half reads, half read-modify-writes"))
+       for distribution in ("uniform", "zipfian", "latest")},
 }
 
 INTERFACE = {f"{block >> 10}k" if block >= 1024 else str(block): block for block in (512, 4096, 16384, 131072, 1 << 20)}

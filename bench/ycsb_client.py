@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""On the host: YCSB's client with our binding to RocksDB, built by Maven into build/bench/ycsb, where the guest runs it.
+
+Java, Maven and what it fetches are nobody's need but these workloads', so they come when one of them is asked for.
+"""
+
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from vm.settings import CHECKOUT, SetupError
+
+from .progress import say
+from .workloads import ycsb
+
+PROJECT = Path(__file__).resolve().parent / "ycsb"
+MADE = Path(ycsb.HOME) / "made"         # written when all is there
+
+
+def make() -> None:
+    """Installs Java and Maven, builds the client and loads the database, as far as that has not been done."""
+    must(CHECKOUT / "scripts" / "setup", "--for", "ycsb")
+    sources = [Path(ycsb.__file__), Path(__file__), *(path for path in PROJECT.rglob("*") if path.is_file())]
+    if MADE.exists() and MADE.stat().st_mtime > max(path.stat().st_mtime for path in sources):
+        return
+    say("building YCSB's client with Maven, which fetches what it lacks")
+    shutil.rmtree(ycsb.HOME, ignore_errors=True)
+    must("mvn", "-q", "-B", "-f", PROJECT / "pom.xml", "compile")
+    load()
+    MADE.touch()
+
+
+def load() -> None:
+    """The database that transactions begin with. On a copy of it the binding is tried: a value read must be what was
+    written last, which YCSB knows by the key and the field if it is told to."""
+    known = {"dataintegrity": "true", "fieldlengthdistribution": "constant"}
+    ycsb.client(ycsb.LOADED, "load", **known, **{"rocksdb.compact": "false"})
+    with tempfile.TemporaryDirectory() as folder:
+        found = ycsb.client(shutil.copytree(ycsb.LOADED, f"{folder}/db"), "f", **known)
+    ycsb.check(found, ("VERIFY",), ycsb.OPERATIONS)
+
+
+def must(*argv) -> None:
+    """What it says is seen; its failure is a message of ours."""
+    status = subprocess.run(argv, stdin=subprocess.DEVNULL).returncode
+    if status:
+        raise SetupError(f"no YCSB: {' '.join(map(str, argv))} ended with status {status}")
