@@ -11,6 +11,7 @@ from pathlib import Path
 
 from vm.settings import CHECKOUT, SetupError
 
+from .commands import CommandFailed
 from .progress import say
 from .workloads import ycsb
 
@@ -27,7 +28,10 @@ def make() -> None:
     say("building YCSB's client with Maven, which fetches what it lacks")
     shutil.rmtree(ycsb.HOME, ignore_errors=True)
     must("mvn", "-q", "-B", "-f", PROJECT / "pom.xml", "compile")
-    load()
+    try:
+        load()
+    except CommandFailed as problem:
+        raise SetupError(f"YCSB's client does not work: {problem}") from None
     MADE.touch()
 
 

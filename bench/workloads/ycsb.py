@@ -15,7 +15,7 @@ from .block import settle
 HOME = os.path.realpath(os.path.join(os.path.dirname(__file__), "../../build/bench/ycsb"))
 LOADED = f"{HOME}/loaded"
 IN_MEMORY = "/dev/shm/bench-ycsb"
-RECORDS, OPERATIONS = 20000, 15000
+RECORDS, OPERATIONS = 20000, 20000
 # A client lives for seconds: the quick compiler and the plain collector, and no file of its own in /tmp.
 JAVA = ("java", "-Xms256m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData",
         f"-Djava.library.path={HOME}/lib", "-cp", f"{HOME}/classes:{HOME}/jars/*", "site.ycsb.Client",
@@ -72,7 +72,7 @@ def check(found: dict, counted: tuple[str, ...], expected: int) -> None:
     returned = {f"{kind} {name}": figure for kind, names in found.items() for name, figure in names.items()
                 if name.startswith("Return=")}
     if done != expected or not all(name.endswith("=OK") for name in returned):
-        raise CommandFailed(f"YCSB was to do {expected} transactions: {returned or 'it did none'}")
+        raise CommandFailed(f"YCSB was to do {expected} operations: {returned or 'it did none'}")
 
 
 def figures(found: dict) -> dict:
