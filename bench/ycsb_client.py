@@ -36,8 +36,8 @@ def make() -> None:
 
 
 def load() -> None:
-    """The database that transactions begin with. On a copy of it the binding is tried: a value read must be what was
-    written last, which YCSB knows by the key and the field if it is told to."""
+    """The database that transactions begin with. On a copy of it the binding is tried: what is read must be the value that belongs
+    to the key and the field, if YCSB is told to make values so. An update writes the same again: one that is lost goes unseen."""
     known = {"dataintegrity": "true", "fieldlengthdistribution": "constant"}
     ycsb.client(ycsb.LOADED, "load", **known, **{"rocksdb.compact": "false"})
     with tempfile.TemporaryDirectory() as folder:

@@ -31,15 +31,21 @@ def direct(jobs: int, depth: int, mib: int = FILE_MIB):
 
 
 def full_cache(depth: int):
-    """4 KiB random direct writes, as much as the cache holds, when that has been filled; at most so many seconds (table 1)."""
+    """4 KiB random direct writes, each block once, when the cache has been filled with a file of its size; into another one
+    that large, or for so many seconds (table 1). How full it was then is part of the result: a file system's own flushes
+    empty the caches, too."""
     def measure(folder: str, seconds: float) -> dict:
-        size = cache_mib()
-        lay_out(f"{folder}/0", size * 5 // 4)
-        settle()
-        fio(folder, 1, "--rw=write", "--bs=64k", f"--size={size}m", "--direct=1")
-        report = fio(folder, 1, "--rw=randwrite", "--bs=4k", f"--size={size * 5 // 4}m", f"--io_size={size}m", "--direct=1",
-                     "--ioengine=libaio", f"--iodepth={depth}", "--norandommap", f"--runtime={seconds:g}")
-        return {"value": report["write"]["iops"], **response(report["write"])}
+        size = slots()[1] * 4096 // MIB
+        filled, written = f"{folder}/filled", f"{folder}/written"
+        for name in (filled, written):
+            os.mkdir(name)
+            lay_out(f"{name}/0", size)
+            settle()
+        fio(filled, 1, "--rw=write", "--bs=64k", f"--size={size}m", "--direct=1")
+        used, of = slots()
+        report = fio(written, 1, "--rw=randwrite", "--bs=4k", f"--size={size}m", "--direct=1", "--ioengine=libaio",
+                     f"--iodepth={depth}", f"--runtime={seconds:g}")
+        return {"value": report["write"]["iops"], **response(report["write"]), "percent_used_before": round(100 * used / of)}
     return measure
 
 
@@ -83,10 +89,10 @@ def breakdown(mib: int = FILE_MIB, writes: int = 16384):
     return measure
 
 
-def cache_mib() -> int:
-    """By the status, a cache of blocks of 4 KiB."""
-    slots = next(word for word in run("dmsetup", "status", os.path.basename(MAPPED)).split() if "/" in word)
-    return int(slots.partition("/")[2]) * 4096 // MIB
+def slots() -> tuple[int, int]:
+    """In use and in all, by the status; blocks of 4 KiB."""
+    used, of = next(word for word in run("dmsetup", "status", os.path.basename(MAPPED)).split() if "/" in word).split("/")
+    return int(used), int(of)
 
 
 def phases() -> dict[str, tuple[int, int]]:

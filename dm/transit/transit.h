@@ -49,6 +49,7 @@
  *	t->wide.lock		ranges of discards and zeros
  *	the policy's own	its lists
  *	t->free.lock		writers in line
+ *	t->ready.nap.lock	a worker's nap
  * t->ready.lock is the workers' own, with nothing inside it.
  */
 #ifndef FOREBAY_DM_TRANSIT_H

@@ -53,7 +53,8 @@ static void dtc_set_evict(struct dtc *t, struct dtc_set *set, const struct dtc_r
 	list_for_each_entry(slot, &set->queue, queue)
 		if (dtc_in(range, slot) && !slot->clean)
 			dtc_want(t, set, slot);
-	dtc_hurry(t);
+	if (dtc_set_owes(set, range, false))
+		dtc_hurry(t);
 	wait_event_lock_irq(set->wait, !dtc_set_owes(set, range, false), set->lock);
 }
 

@@ -8,15 +8,17 @@
  * if any does. So a worker who finds the list empty does not sleep yet, if he is the last one
  * that is awake:
  *
- * - If a flush has just been, or somebody has waited for a slot (dtc_hurry()), he looks around
- *   for more (DTC_LOOK): where one flush comes after each write, the next one will find
- *   nothing to wait for. DTC_LOOKS times: for that write, and for that flush.
+ * - If there was a flush, or somebody has waited for a slot (dtc_hurry()), he looks around for
+ *   more (DTC_LOOK), the next DTC_LOOKS times: where one flush comes after each write, the
+ *   next one will find nothing to wait for.
  * - If not, nobody waits for what comes next either: he takes a nap (DTC_NAP), and finds
  *   several sets when a timer wakes him, not a writer. Who looks around takes from the writer
- *   what their processors share, who naps doesn't. Whoever has to wait for him ends it.
+ *   what their processors share, who naps doesn't. Who is in a hurry ends it, if anything
+ *   is on the list then. What gets there later (a slot that was pending still) waits for
+ *   the end of one nap at most, which is DTC_NAP and the timer's slack.
  *
- * A worker takes sets in the order in which they came, and calls another one when there are
- * more of them than he can see to soon (DTC_ALONE).
+ * A worker takes sets in the order in which they came, and calls another one when more of those
+ * he has lined up are left than one sees to soon (DTC_ALONE, DTC_HURRIED).
  *
  * Who goes to sleep says so first and looks again afterwards; who has put a set on the
  * list looks for somebody awake afterwards. So one of them sees the other. It is the same
@@ -31,8 +33,9 @@
 #define DTC_LOOK	(50 * NSEC_PER_USEC)
 #define DTC_NAP		(100 * NSEC_PER_USEC)
 #define DTC_LOOKS	2
-/* So many sets one worker sees to by himself. */
+/* So many sets one worker sees to by himself; and so many if somebody may wait. */
 #define DTC_ALONE	16
+#define DTC_HURRIED	4
 
 static void dtc_call(struct dtc *t)
 {
@@ -97,7 +100,7 @@ static struct dtc_set *dtc_next(struct dtc *t)
 		WRITE_ONCE(t->ready.fifo, node->next);
 		t->ready.nr--;
 	}
-	more = t->ready.nr > DTC_ALONE;
+	more = t->ready.nr > (READ_ONCE(t->ready.looks) ? DTC_HURRIED : DTC_ALONE);
 	mutex_unlock(&t->ready.lock);
 	if (more)
 		dtc_call(t);
@@ -133,7 +136,8 @@ static bool dtc_linger(struct dtc *t)
 		WRITE_ONCE(t->ready.looks, looks - 1);
 		dtc_look(t);
 	} else {
-		wait_event_interruptible_hrtimeout(t->ready.nap, READ_ONCE(t->ready.looks), ns_to_ktime(DTC_NAP));
+		wait_event_interruptible_hrtimeout(t->ready.nap, READ_ONCE(t->ready.looks),
+						   ns_to_ktime(DTC_NAP));
 	}
 	return dtc_any_ready(t);
 }

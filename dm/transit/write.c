@@ -39,8 +39,10 @@ static void dtc_stored(struct dtc *t, struct dtc_set *set, struct dtc_slot *slot
 	spin_unlock_irq(&set->lock);
 	if (wanted)
 		dtc_ready(t, set);
-	if (unlikely(READ_ONCE(t->free.waiting)))
+	if (unlikely(READ_ONCE(t->free.waiting))) {
 		t->policy->make_room(t);
+		dtc_hurry(t);
+	}
 }
 
 /* The slot that the block is written to, the caller's until dtc_stored(); NULL: there is none. */

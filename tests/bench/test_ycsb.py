@@ -49,6 +49,13 @@ def test_figures():
         "read_modify_write_mean_us": 213.1, "read_modify_write_p99_us": 4527}
 
 
+def test_some_must_have_been_updates():
+    read_only = "\n".join(line for line in F.splitlines() if "[UPDATE]" not in line)
+    ycsb.check(ycsb.parse(read_only), ycsb.COUNTED["f"], 1000)
+    with pytest.raises(CommandFailed, match="some operations, UPDATE"):
+        ycsb.check(ycsb.parse(read_only), ("UPDATE",), None)
+
+
 def test_all_transactions_must_have_been_done():
     with pytest.raises(CommandFailed, match="to do 1001"):
         ycsb.check(ycsb.parse(F), ycsb.COUNTED["f"], 1001)

@@ -218,7 +218,8 @@ def test_interrupted(command, mapper):
     mapper.cache()
     mapper.answer("message quick flush", seconds=20)
     with subprocess.Popen([command, "transit", "remove", "quick"], env={**os.environ, **mapper.environment}, text=True,
-                          stderr=subprocess.PIPE) as removing:
+                          stderr=subprocess.PIPE, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)) as removing:
+        # A job in the background of a script has SIGINT ignored, and so would the command.
         while not mapper.journal():
             time.sleep(0.05)
         removing.send_signal(signal.SIGINT)
