@@ -24,9 +24,7 @@ def direct(jobs: int, depth: int, mib: int = FILE_MIB):
         for job in range(jobs):
             lay_out(f"{folder}/{job}", mib // jobs)
         settle()
-        report = fio(folder, jobs, "--rw=randwrite", "--bs=4k", f"--size={mib // jobs}m", "--direct=1", "--ioengine=libaio",
-                     f"--iodepth={depth}", *timed(seconds))
-        return {"value": report["write"]["iops"], **response(report["write"])}
+        return random_writes(folder, jobs, depth, mib // jobs, *timed(seconds))
     return measure
 
 
@@ -43,10 +41,15 @@ def full_cache(depth: int):
             settle()
         fio(filled, 1, "--rw=write", "--bs=64k", f"--size={size}m", "--direct=1")
         used, of = slots()
-        report = fio(written, 1, "--rw=randwrite", "--bs=4k", f"--size={size}m", "--direct=1", "--ioengine=libaio",
-                     f"--iodepth={depth}", f"--runtime={seconds:g}")
-        return {"value": report["write"]["iops"], **response(report["write"]), "percent_used_before": round(100 * used / of)}
+        return random_writes(written, 1, depth, size, f"--runtime={seconds:g}") | {"percent_used_before": round(100 * used / of)}
     return measure
+
+
+def random_writes(folder: str, jobs: int, depth: int, mib: int, *options: str) -> dict:
+    """What fio says of 4 KiB direct ones, so many in flight of each job, in a file of that size."""
+    report = fio(folder, jobs, "--rw=randwrite", "--bs=4k", f"--size={mib}m", "--direct=1", "--ioengine=libaio", f"--iodepth={depth}",
+                 *options)
+    return {"value": report["write"]["iops"], **response(report["write"])}
 
 
 def fsync_every(kib: int, mib: int = FILE_MIB):
