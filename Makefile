@@ -47,19 +47,23 @@ test: ## what CI runs: crash states and units on the host; semantics, the comman
 	scripts/setup --for test
 	@$(MAKE) --no-print-directory modules tools
 	@$(MAKE) --no-print-directory test-core test-host test-tools
-	tests/run --boot calls,interface,emu,agree
+	tests/run --boot calls,interface,emu,agree,attack
 	tests/powercut/run $(or $(N),4) --fs ext4,xfs
 	tests/powercut/run 2 --flushed --fs ext4
 	tests/pmdk/run 2
 
-test-all: ## everything: test, and test-vm, test-apps, test-machine (KERNEL=debug: under KASAN and lockdep)
-	@$(MAKE) --no-print-directory test test-vm test-apps test-machine
+test-all: ## everything: test, and test-vm, test-apps, test-machine, test-systemd, test-suites (KERNEL=debug: under KASAN and lockdep)
+	@$(MAKE) --no-print-directory test test-vm test-apps test-machine test-systemd test-suites
 
 test-host: ## unit tests of the Python parts
-	$(PYTEST) tests/bench tests/powercut tests/apps tests/lib
+	$(PYTEST) tests/bench tests/powercut tests/apps tests/lib tests/xfstests tests/pjdfstest
 
 test-machine: ## tests of the test machine
 	$(PYTEST) vm/tests/test_run.py
+
+test-systemd: ## README's lines on Debian 12 with systemd, installed and booted, cut, with devices missing (DEBIAN=12|13)
+	scripts/setup --for image
+	FOREBAY_DEBIAN=$(or $(DEBIAN),12) $(PYTEST) -x tests/systemd
 
 test-tools: modules tools ## the forebay command, on images and in the guest
 	$(PYTEST) tests/tools
@@ -79,8 +83,17 @@ test-agree: modules tools ## an hour of two processes at one file, under KASAN a
 	$(MAKE) --no-print-directory modules KERNEL=debug
 	tests/run --kernel debug --boot agree --seconds $(or $(SECONDS),3600)
 
+attack: modules tools ## the fuzzer, for hours (SECONDS=3600 SEED=n KERNEL=stock|debug ATTACK='--fs xfs ...')
+	tests/attack/run --kernel $(KERNEL) --seconds $(or $(SECONDS),3600) $(and $(SEED),--seed $(SEED)) $(ATTACK)
+
 test-apps: modules tools ## real applications over ext4, xfs and btrfs; databases through a power cut
 	tests/apps/run --kernel $(KERNEL)
+
+test-suites: modules tools ## xfstests' short list and pjdfstest, if FOREBAY_XFSTESTS and FOREBAY_PJDFSTEST name folders (docs/xfstests.md)
+	@if [ -n '$(FOREBAY_XFSTESTS)' ]; then tests/xfstests/run --short --kernel $(KERNEL); else \
+		echo 'xfstests: skipped, FOREBAY_XFSTESTS names no checkout of it (docs/xfstests.md)'; fi
+	@if [ -n '$(FOREBAY_PJDFSTEST)' ]; then tests/pjdfstest/run --kernel $(KERNEL); else \
+		echo 'pjdfstest: skipped, FOREBAY_PJDFSTEST names no checkout of it (docs/xfstests.md)'; fi
 
 debug-kernel: ## build the kernel with KASAN, lockdep, kmemleak and fault injection (once; kept in ~/.cache/forebay)
 	scripts/setup --for debug-kernel
@@ -121,16 +134,17 @@ install: ## install the modules (by DKMS, for each kernel 6.12), the command, li
 	$(MAKE) --no-print-directory -C lib O=../build/lib install
 	ldconfig
 	$(MAKE) --no-print-directory -C packaging units dkms
-	$(RELOAD)
+	@$(RELOAD)
+	@[ -n '$(DESTDIR)' ] || scripts/setup --left
 
 uninstall: ## undo make install (the same PREFIX); before: unmount, `forebay writelog remove`, `transit remove` (README.md)
 	$(MAKE) --no-print-directory -C tools uninstall
 	$(MAKE) --no-print-directory -C lib uninstall
 	ldconfig
 	$(MAKE) --no-print-directory -C packaging uninstall
-	$(RELOAD)
+	@$(RELOAD)
 
 clean: ## remove build/
 	rm -rf build
 
-.PHONY: help setup modules test test-all test-machine test-host test-tools test-vm demo bench test-core test-apps debug-kernel test-pmdk test-agree powercut powercut-selftest powercut-emulated emucuts tools lib python install uninstall check clean
+.PHONY: help setup modules test test-all test-suites test-machine test-systemd test-host test-tools test-vm demo bench test-core test-apps attack debug-kernel test-pmdk test-agree powercut powercut-selftest powercut-emulated emucuts tools lib python install uninstall check clean

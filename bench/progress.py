@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a person who waits wants to read, on standard error, with the seconds since the start."""
+"""Progress messages on standard error, with the seconds since the start."""
 
 import sys
 import time

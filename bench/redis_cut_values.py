@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the clients of the pulled plug store: known to who verifies from the number alone."""
+"""Keys and values that clients store before a power cut. The check derives both from a number alone."""
 
 CLIENTS = 4             # whose SETs are on their way at a time
 
@@ -9,5 +9,5 @@ def key(number: int) -> bytes:
 
 
 def value(number: int) -> bytes:
-    """Of different lengths, so that the log's pages are rewritten at every offset."""
+    """Values differ in length, so that the log's pages are rewritten at every offset."""
     return b"%d:" % number + b"%016x" % (number * 0x9E3779B97F4A7C15 % (1 << 64)) * (1 + number % 13)

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What is compared: each system set up in the guest from a clean state, and taken down again.
+"""The systems that are compared: each is set up in the guest from a clean state, and taken down again.
 
-A system is a context manager that yields an empty folder (or a block device, if its name begins with bare or small). All
-use the same SSD and the same PMem; both are wiped before each. The SSD has been written all over beforehand (bench/devices.py): nothing is discarded, and zeros are written, not
-asked for, so that nobody pays for the host's allocating the image. ext4 and xfs have the same options wherever they
-appear: the defaults, with the background initialisation of ext4 done by mkfs.
+A system is a context manager that yields an empty folder (or a block device, if its name begins with bare
+or small). All systems use the same SSD and the same PMem; both are wiped before each. The SSD has been
+written all over beforehand (bench/devices.py), nothing is discarded, and zeros are written, not asked for.
+So no system's result includes the time in which the host allocates the image. ext4 and xfs have the same
+options wherever they appear: the defaults, with the background initialisation of ext4 done by mkfs.
 """
 
 import json

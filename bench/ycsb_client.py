@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """On the host: YCSB's client with our binding to RocksDB, built by Maven into build/bench/ycsb, where the guest runs it.
 
-Java, Maven and what it fetches are nobody's need but these workloads', so they come when one of them is asked for.
+Only these workloads need Java, Maven and what Maven fetches. A request for such a workload installs them.
 """
 
 import shutil
@@ -36,8 +36,11 @@ def make() -> None:
 
 
 def load() -> None:
-    """The database that transactions begin with. On a copy of it the binding is tried: what is read must be the value that belongs
-    to the key and the field, if YCSB is told to make values so. An update writes the same again: one that is lost goes unseen."""
+    """Makes the database that transactions begin with, and tries the binding on a copy of it.
+
+    YCSB is told to derive each value from its key and field, and each value read must be that one. An
+    update writes the same value again, so a lost update goes unseen.
+    """
     known = {"dataintegrity": "true", "fieldlengthdistribution": "constant"}
     ycsb.client(ycsb.LOADED, "load", **known, **{"rocksdb.compact": "false"})
     with tempfile.TemporaryDirectory() as folder:
@@ -46,7 +49,7 @@ def load() -> None:
 
 
 def must(*argv) -> None:
-    """What it says is seen; its failure is a message of ours."""
+    """Runs a command with its output shown; a failure becomes a message of ours."""
     status = subprocess.run(argv, stdin=subprocess.DEVNULL).returncode
     if status:
         raise SetupError(f"no YCSB: {' '.join(map(str, argv))} ended with status {status}")

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Reads a whole store and reports what does not fit together. Writes nothing.
+ * Reads a whole store and reports inconsistencies. Writes nothing.
  *
- * A power cut never leaves anything that is reported here: free records with
- * leftovers, page records of an earlier life of their file, and an older but
- * whole superblock copy are all normal.
+ * A power cut never leaves anything that is reported here. Free records with leftovers, page records of
+ * an earlier life of their file, and an older but valid superblock copy are all normal.
  *
- * pagestore.c verifies single records; here they are compared with each other.
- * Comparing sorts record numbers in the caller's scratch array, by heapsort: no
- * recursion, no memory, and no bad case that a damaged store could provoke.
+ * pagestore.c verifies single records; this file compares them with each other. For that, record
+ * numbers are sorted in the caller's array by heapsort: no recursion, no memory, and no bad case that a
+ * damaged store could provoke.
  */
 #include "pagestore.h"
 
@@ -19,7 +18,7 @@ struct check {
 	u64 found;
 };
 
-/* Order of two records by what must be unique; below, at or above 0. */
+/* Compares two records by what must be unique: below, at or above 0. */
 typedef int (*compare_fn)(const struct ps *ps, u32 a, u32 b);
 
 static void complain(struct check *check, const char *what, u64 number, const char *why)
@@ -145,10 +144,10 @@ static void check_pages(struct check *check, u32 *scratch)
 
 /**
  * ps_check - verify every record of a store, and that they agree
- * @ps: store; nobody changes it meanwhile
- * @scratch: room for @ps->nr_pages numbers
- * @report: called for every inconsistency: what kind of record, its number,
- *	and what is wrong with it, as the rest of a sentence
+ * @ps: store; it doesn't change meanwhile
+ * @scratch: array of @ps->nr_pages numbers
+ * @report: called for every inconsistency: kind of record, its number,
+ *	and the problem, as the rest of a sentence
  * @arg: passed to @report
  *
  * Context: Any; takes n log n comparisons for n valid pages.

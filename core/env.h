@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What core/ needs from its surroundings; the only file that knows whether it
- * is built into a kernel module or into a program.
+ * What core/ needs from its surroundings. Only this file knows whether core/ is built into a kernel
+ * module or into a program.
  *
- * pm_read copies from it, and says false where the medium has lost what was there:
- * a plain load would bring the machine down. The other primitives below are all
- * that ever stores to persistent memory:
+ * pm_read() copies from persistent memory, and returns false where the medium has lost the data; a
+ * plain load would crash the machine. All stores to persistent memory are made by these primitives:
  *
  *   pm_store64  one aligned 8-byte store, never torn; durable after
  *               pm_flush() of it (where CPU caches are lost) and pm_fence()
@@ -15,9 +14,9 @@
  *   pm_fence    all that was copied or flushed before is durable before
  *               anything stored after
  *
- * In the kernel they are inline. A program links one of two sets:
- * core/host_pm.c over a mapping of the device (the forebay command), or
- * tests/core/pm_sim.c, which cuts the power between any two of them.
+ * In the kernel they are inline. A program links one of two implementations: core/host_pm.c over a
+ * mapping of the device (the forebay command), or tests/core/pm_sim.c, which cuts the power between any
+ * two of them.
  */
 #ifndef FOREBAY_CORE_ENV_H
 #define FOREBAY_CORE_ENV_H
@@ -42,7 +41,10 @@
 
 #include "pm_trace.h"
 
-/* Of a header or a word: crc32c() would first clear a descriptor six times as large, for the crypto API. */
+/*
+ * For a header or a word: crc32c() would first clear a descriptor of six times that size, for the
+ * crypto API.
+ */
 #define crc32c_few(crc, address, length)	__crc32c_le(crc, (const u8 *)(address), length)
 
 static inline bool pm_read(void *to, const void *from, size_t len)
@@ -98,6 +100,7 @@ static inline void pm_fence(void)
 typedef __u8 u8;
 typedef __u32 u32;
 typedef __u64 u64;
+typedef __s64 s64;
 
 #define cpu_to_le32(v)	htole32(v)
 #define cpu_to_le64(v)	htole64(v)
@@ -110,7 +113,7 @@ typedef __u64 u64;
 #define min_t(type, x, y)	({ type _x = (x), _y = (y); _x < _y ? _x : _y; })
 #define max_t(type, x, y)	({ type _x = (x), _y = (y); _x > _y ? _x : _y; })
 
-/* As the kernel's: Castagnoli polynomial, no inversion before or after. */
+/* Like the kernel's: Castagnoli polynomial, no inversion before or after. */
 static inline u32 crc32c(u32 crc, const void *address, unsigned int length)
 {
 	static const u32 nibbles[16] = {
@@ -131,10 +134,10 @@ static inline u32 crc32c(u32 crc, const void *address, unsigned int length)
 
 #define crc32c_few	crc32c
 
-/* In the kernel, others may have the processor. */
+/* In the kernel, other tasks may run here. */
 #define cond_resched()	((void)0)
 
-/* Index of the first byte that is not @c, as a pointer; NULL: none. */
+/* Returns the address of the first byte that is not @c; NULL: there is none. */
 static inline void *memchr_inv(const void *start, int c, size_t bytes)
 {
 	const u8 *byte = start;
@@ -145,7 +148,7 @@ static inline void *memchr_inv(const void *start, int c, size_t bytes)
 	return NULL;
 }
 
-/* A program gets SIGBUS instead. */
+/* A program gets SIGBUS for lost data instead. */
 static inline bool pm_read(void *to, const void *from, size_t len)
 {
 	memcpy(to, from, len);
@@ -161,8 +164,8 @@ void pm_fence(void);
 #endif
 
 /*
- * Each switch leaves out one step that durability rests on. The tests build
- * core/ with every one of them and must notice; nobody else sets them.
+ * Each switch leaves out one step that durability depends on. The tests build core/ with each switch
+ * and must fail; no other build sets one.
  */
 #ifdef FOREBAY_BREAK_DATA_FENCE		/* committed before the data is durable */
 #define BREAK_DATA_FENCE	1

@@ -34,10 +34,9 @@
 #define PS_NR_SUPERS		2
 
 /*
- * One superblock copy; both lie at the start of a page whose other bytes are
- * zero. The valid copy with the higher @seq counts; an update writes the older
- * copy and fences before it touches the newer. Every version keeps this struct
- * and what its crc covers; a newer one puts more behind it.
+ * One superblock copy. Both copies lie at the start of a page whose other bytes are zero. The valid
+ * copy with the higher @seq counts. An update writes the older copy and fences before it changes the
+ * newer one. All versions keep this struct and the range of its crc; newer versions append fields.
  */
 struct ps_super_onmedia {
 	__le64	magic;
@@ -59,13 +58,18 @@ struct ps_super_onmedia {
 };
 
 /*
- * One file that has pages here. @size is the least size of the file: the true
- * size is the larger of it and the lower file's, so 0 asks for nothing. With
- * PS_SIZE_EXACT set the file was cut to just this size and the cut is not yet
- * known durable below: recovery cuts the lower file again.
+ * One file that has pages here. @size is a minimum: the file's size is the larger of @size and the
+ * lower file's size, so 0 demands nothing. With PS_SIZE_EXACT the file was truncated to exactly this
+ * size, and the truncation isn't known to be durable in the lower file. Recovery then truncates the
+ * lower file again.
+ *
+ * @time is the time of the file's last change, for both mtime and ctime: nanoseconds since 1970,
+ * signed, 0 for unknown. Recovery sets both times of the lower file if its ctime is older; a newer
+ * ctime belongs to a later change. Versions of Forebay before @time wrote 0 there and never read it.
  *
  * commit: bits 0-1   state: 0 free, 1 live, 2 unlinked (last name removed
- *                    through Forebay, not yet known durable below)
+ *                    through Forebay, not yet known durable in the lower
+ *                    file system)
  *         bits 2-31  zero
  *         bits 32-63 generation: one more at each new life, then never 0; a
  *                    free record keeps that of its last life
@@ -78,7 +82,7 @@ struct ps_file_onmedia {
 	__u8	len;			/* bytes of handle */
 	__u8	pad[2];
 	__u8	handle[PS_HANDLE_MAX];
-	__u8	reserved[8];
+	__le64	time;
 };
 
 /*

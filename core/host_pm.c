@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The primitives of env.h over a program's shared mapping of a block device or
- * a file: plain stores, and msync() as the fence, so that what core/ orders is
- * ordered on the device too.
+ * The primitives of env.h for a program, over a shared mapping of a block device or a file. They are
+ * plain stores, with msync() as the fence: so the order of core/ is the order on the device.
  *
- * One mapping at a time, one thread. Core functions have no error for a fence
- * that fails, so the first one is kept for the program to ask for at the end.
+ * There is one mapping at a time, used by one thread. Core functions return no error of a fence, so the
+ * first one is kept for pm_host_error().
  *
- * Linked into the forebay command; the crash tests have tests/core/pm_sim.c
- * in its place.
+ * Linked into the forebay command. The crash tests use tests/core/pm_sim.c instead.
  */
 #include <stdint.h>
 #include <sys/mman.h>
@@ -25,7 +23,7 @@ static struct {
 } map;
 
 /**
- * pm_host_map - say which mapping core functions are going to write
+ * pm_host_map - set the mapping that core functions write
  * @base: from mmap(), MAP_SHARED and writable
  * @size: bytes
  */
@@ -39,7 +37,7 @@ void pm_host_map(void *base, size_t size)
 }
 
 /**
- * pm_host_error - did everything reach the device?
+ * pm_host_error - the first error of a fence
  *
  * Return: 0, or the errno of the first fence since pm_host_map() that failed.
  */
@@ -74,7 +72,7 @@ void pm_zero(void *to, size_t len)
 	mark_dirty(to, len);
 }
 
-/* pm_fence() writes back whatever is dirty. */
+/* pm_fence() writes back all that is dirty. */
 void pm_flush(void *addr, size_t len)
 {
 	(void)addr;

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * Persistent memory for a program: a shared mapping of a block device or of a
- * file. See host_pm.c.
- */
+/* Persistent memory for a program: a shared mapping of a block device or a file. See host_pm.c. */
 #ifndef FOREBAY_CORE_HOST_PM_H
 #define FOREBAY_CORE_HOST_PM_H
 

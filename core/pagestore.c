@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Records of files and pages: how each comes to life, changes and dies.
+ * Records of files and pages: how each is created, changed and freed.
  *
  * Invariants (docs/formats.md argues them):
  *   - what a commit word vouches for is durable before the word is stored;
@@ -9,8 +9,8 @@
  *   - a file record's generation only grows, so pages of an earlier life never
  *     count for a later one.
  *
- * super.c has the superblock and opens a store, check.c reads everything and
- * compares. Nothing here sleeps, locks or allocates.
+ * super.c has the superblock and opens a store. check.c reads all records and compares them. Nothing
+ * here sleeps, locks or allocates.
  */
 #include "pagestore.h"
 
@@ -18,7 +18,7 @@ static_assert(sizeof(struct ps_file_onmedia) == 64);
 static_assert(sizeof(struct ps_page_onmedia) == 16);
 
 #define FILE_CRC_START	offsetof(struct ps_file_onmedia, type)
-#define FILE_CRC_LEN	(offsetof(struct ps_file_onmedia, reserved) - FILE_CRC_START)
+#define FILE_CRC_LEN	(offsetof(struct ps_file_onmedia, time) - FILE_CRC_START)
 
 static u64 load(const __le64 *word)
 {
@@ -31,7 +31,7 @@ static void flush(const struct ps *ps, void *addr, size_t len)
 		pm_flush(addr, len);
 }
 
-/* The one way a record's word changes. */
+/* All changes of a record's word are made by this function. */
 static void store(const struct ps *ps, __le64 *word, u64 value)
 {
 	pm_store64(word, cpu_to_le64(value));
@@ -39,7 +39,7 @@ static void store(const struct ps *ps, __le64 *word, u64 value)
 }
 
 /**
- * ps_fence - make everything stored so far durable, and earlier than what follows
+ * ps_fence - make all earlier stores durable before all later ones
  * @ps: store
  *
  * Context: Any.
@@ -73,11 +73,11 @@ static u32 file_crc(const struct ps_file_onmedia *rec, u32 generation)
  * @ps: store
  * @file: record number, free
  * @handle: the lower file; @handle->len is at most PS_HANDLE_MAX
- * @size: least size of the file in bytes, 0: whatever the lower file says
+ * @size: minimum size of the file in bytes; 0: the lower file's size counts
  *
  * Durable on return. Pages left from the record's earlier lives don't count.
  *
- * Context: Any; the caller keeps others off this record.
+ * Context: Any; the caller excludes others from this record.
  */
 void ps_file_create(struct ps *ps, u32 file, const struct ps_handle *handle, u64 size)
 {
@@ -107,7 +107,7 @@ void ps_file_create(struct ps *ps, u32 file, const struct ps_handle *handle, u64
  *
  * Durable on return.
  *
- * Context: Any; the caller keeps others off this record.
+ * Context: Any; the caller excludes others from this record.
  */
 void ps_file_set_state(struct ps *ps, u32 file, enum ps_file_state state)
 {
@@ -116,13 +116,13 @@ void ps_file_set_state(struct ps *ps, u32 file, enum ps_file_state state)
 }
 
 /**
- * ps_file_free - end the life of a file record and of all its pages at once
+ * ps_file_free - free a file record and all its pages at once
  * @ps: store
  * @file: record number, not free
  *
- * Durable on return. The page records become stale, which is as good as free.
+ * Durable on return. The page records become stale, which counts as free.
  *
- * Context: Any; the caller keeps others off this record and its pages.
+ * Context: Any; the caller excludes others from this record and its pages.
  */
 void ps_file_free(struct ps *ps, u32 file)
 {
@@ -130,19 +130,34 @@ void ps_file_free(struct ps *ps, u32 file)
 }
 
 /**
- * ps_file_set_size - set the least size of a file
+ * ps_file_set_size - set the minimum size of a file
  * @ps: store
  * @file: record number, not free
  * @size: bytes
  *
- * Durable after ps_fence(). The data up to @size must be durable before, so a
- * fence belongs between it and this call too.
+ * Durable after ps_fence(). The data up to @size must be durable before, so a fence is needed before
+ * this call, too.
  *
- * Context: Any; the caller keeps others off this record.
+ * Context: Any; the caller excludes others from this record.
  */
 void ps_file_set_size(struct ps *ps, u32 file, u64 size)
 {
 	store(ps, &ps->files[file].size, size);
+}
+
+/**
+ * ps_file_set_time - set when a file was last changed
+ * @ps: store
+ * @file: record number, not free
+ * @time: nanoseconds since 1970, 0 for unknown
+ *
+ * Durable after ps_fence(). It has no order relative to other stores.
+ *
+ * Context: Any; the caller excludes other calls of this function for this record.
+ */
+void ps_file_set_time(struct ps *ps, u32 file, s64 time)
+{
+	store(ps, &ps->files[file].time, (u64)time);
 }
 
 /**
@@ -174,6 +189,7 @@ int ps_file_read(const struct ps *ps, u32 file, struct ps_file_info *info)
 	    le32_to_cpu(rec.crc) != file_crc(&rec, info->generation))
 		return -EUCLEAN;
 	info->size = le64_to_cpu(rec.size);
+	info->time = (s64)le64_to_cpu(rec.time);
 	info->handle.type = rec.type;
 	info->handle.len = rec.len;
 	memcpy(info->handle.bytes, rec.handle, rec.len);
@@ -181,7 +197,7 @@ int ps_file_read(const struct ps *ps, u32 file, struct ps_file_info *info)
 }
 
 /**
- * ps_page_addr - where a page's data is
+ * ps_page_addr - address of a page's data
  * @ps: store
  * @page: page number, below nr_pages
  *
@@ -198,10 +214,10 @@ void *ps_page_addr(const struct ps *ps, u32 page)
  * @ps: store
  * @page: page number; free, stale, or out-of-sync
  * @offset: bytes from the start of the page
- * @src: what to write
+ * @src: source
  * @len: bytes; stays within the page
  *
- * Durable after ps_fence(). Before that any mix of old and new may survive.
+ * Durable after ps_fence(). Before that any mix of old and new bytes may survive.
  *
  * Context: Any.
  */
@@ -227,7 +243,7 @@ void ps_page_zero(struct ps *ps, u32 page, u32 offset, u32 len)
 }
 
 /**
- * ps_page_flush - write back what was stored to a page by other means
+ * ps_page_flush - write back a page's bytes that were stored by other means
  * @ps: store
  * @page: page number
  * @offset: bytes from the start of the page
@@ -263,15 +279,15 @@ static u64 page_check_word(u32 page, u64 commit, u32 generation)
 }
 
 /**
- * ps_page_prepare - say whom a page will belong to, without effect yet
+ * ps_page_prepare - record the owner of a page, without effect yet
  * @ps: store
  * @page: page number, durably free or stale
  * @file: file record, not free
  * @index: page of the file, below PS_MAX_INDEX
  *
- * Durable after ps_fence(), which goes between this and ps_page_commit().
+ * Durable after ps_fence(), which is needed between this and ps_page_commit().
  *
- * Context: Any; the caller keeps others off this record.
+ * Context: Any; the caller excludes others from this record.
  */
 void ps_page_prepare(struct ps *ps, u32 page, u32 file, u64 index)
 {
@@ -299,7 +315,7 @@ void ps_page_prepare(struct ps *ps, u32 page, u32 file, u64 index)
  *
  * Durable after ps_fence().
  *
- * Context: Any; the caller keeps others off this record.
+ * Context: Any; the caller excludes others from this record.
  */
 void ps_page_commit(struct ps *ps, u32 page, u32 file, u64 index, enum ps_page_state state)
 {
@@ -312,11 +328,10 @@ void ps_page_commit(struct ps *ps, u32 page, u32 file, u64 index, enum ps_page_s
  * @page: page number, valid
  * @state: PS_PAGE_OUT_OF_SYNC or PS_PAGE_CLEAN
  *
- * Durable after ps_fence(). Before a clean page is written in place, its being
- * out-of-sync must be durable; before a page is set clean, the lower file's
- * copy must be.
+ * Durable after ps_fence(). Before a clean page is written in place, its state out-of-sync must be
+ * durable. Before a page is set clean, the lower file's copy must be durable.
  *
- * Context: Any; the caller keeps others off this record.
+ * Context: Any; the caller excludes others from this record.
  */
 void ps_page_set_state(struct ps *ps, u32 page, enum ps_page_state state)
 {
@@ -326,13 +341,13 @@ void ps_page_set_state(struct ps *ps, u32 page, enum ps_page_state state)
 }
 
 /**
- * ps_page_free - end a page record's life
+ * ps_page_free - free a page record
  * @ps: store
  * @page: page number
  *
  * Durable after ps_fence(); before that the page's bytes must not change.
  *
- * Context: Any; the caller keeps others off this record.
+ * Context: Any; the caller excludes others from this record.
  */
 void ps_page_free(struct ps *ps, u32 page)
 {
@@ -346,8 +361,8 @@ void ps_page_free(struct ps *ps, u32 page)
  * @info: filled in if 0 is returned; of a free page only the state
  *
  * Context: Any.
- * Return: 0; -ESTALE: its file record has been freed since, so the page is
- * free; -EUCLEAN: this record or its file's is damaged.
+ * Return: 0; -ESTALE: its file record has been freed since, so the page is free; -EUCLEAN: this record
+ * or its file's record is damaged.
  */
 int ps_page_read(const struct ps *ps, u32 page, struct ps_page_info *info)
 {
@@ -379,13 +394,13 @@ int ps_page_read(const struct ps *ps, u32 page, struct ps_page_info *info)
 /**
  * ps_pages_commit - make prepared pages valid, durably
  * @ps: store
- * @moves: which; data written and flushed, records prepared, nothing fenced yet
- * @n: how many
+ * @moves: the pages; data written and flushed, records prepared, nothing fenced yet
+ * @n: number of pages
  * @state: PS_PAGE_OUT_OF_SYNC or PS_PAGE_CLEAN
  *
- * After a power cut before it returns, each page is valid and whole or free.
+ * After a power cut during this function, each page is valid and complete, or free.
  *
- * Context: Any; the caller keeps others off these records.
+ * Context: Any; the caller excludes others from these records.
  */
 void ps_pages_commit(struct ps *ps, const struct ps_move *moves, u32 n, enum ps_page_state state)
 {
@@ -399,12 +414,12 @@ void ps_pages_commit(struct ps *ps, const struct ps_move *moves, u32 n, enum ps_
 }
 
 /**
- * ps_pages_free - end page records' lives, durably; the pages can be reused
+ * ps_pages_free - free page records, durably; the pages can be reused
  * @ps: store
  * @pages: their numbers
- * @n: how many
+ * @n: number of pages
  *
- * Context: Any; the caller keeps others off these records.
+ * Context: Any; the caller excludes others from these records.
  */
 void ps_pages_free(struct ps *ps, const u32 *pages, u32 n)
 {

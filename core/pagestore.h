@@ -2,25 +2,23 @@
 /*
  * The page store: persistent pages of files, found again after a crash.
  *
- * This is the only code that writes a cache device's metadata. Callers keep
- * all allocation and locking in DRAM: core functions don't sleep, don't lock
- * and don't allocate; the caller sees to it that one record is changed by one
- * thread at a time. Different records may be changed concurrently.
+ * This is the only code that writes a cache device's metadata. Core functions don't sleep, lock or
+ * allocate: callers do all allocation and locking in DRAM. A caller lets only one thread change a
+ * record at a time. Different records may be changed concurrently.
  *
- * How a page comes in (any number at once, one fence each step):
+ * Adding a page (any number at once, one fence for each step):
  *	ps_page_write() or the caller's own non-temporal copy + ps_page_flush()
- *	ps_page_prepare()	who it belongs to, not yet valid
+ *	ps_page_prepare()	records the owner; not yet valid
  *	ps_fence()
- *	ps_page_commit()	now it is valid
- *	ps_fence()		now the sync call may be acknowledged
+ *	ps_page_commit()	valid
+ *	ps_fence()		the sync call may be acknowledged after this
  * ps_pages_commit() does the last three for a batch.
  *
- * How it is changed in place: a clean page is first set OUT_OF_SYNC and
- * fenced; then write, flush, fence.
+ * Changing a page in place: a clean page is first set OUT_OF_SYNC and fenced; then write, flush, fence.
  *
- * How it goes: ps_page_free(), ps_fence(); only then may its bytes be written
- * again. ps_pages_free() does both for a batch. A page whose file record was
- * freed (-ESTALE) may be written at once.
+ * Freeing a page: ps_page_free(), ps_fence(); its bytes may be overwritten only after that.
+ * ps_pages_free() does both for a batch. A page whose file record was freed (-ESTALE) may be
+ * overwritten at once.
  */
 #ifndef FOREBAY_CORE_PAGESTORE_H
 #define FOREBAY_CORE_PAGESTORE_H
@@ -37,7 +35,7 @@ struct ps_handle {
 	u8	bytes[PS_HANDLE_MAX];
 };
 
-/* An open store. Filled in by ps_open(); read-only to callers. */
+/* An open store. Set by ps_open(); read-only to callers. */
 struct ps {
 	u8	*base;
 	u64	size;
@@ -48,7 +46,7 @@ struct ps {
 	struct ps_page_onmedia *pages;
 	u8	*data;
 	struct ps_super_onmedia super;	/* the copy that counts */
-	u32	repaired;		/* bit i: copy i was bad and has been rewritten */
+	u32	repaired;		/* bit i: copy i was damaged and has been rewritten */
 };
 
 struct ps_format_options {
@@ -60,6 +58,7 @@ struct ps_file_info {
 	enum ps_file_state state;
 	u32	generation;
 	u64	size;
+	s64	time;
 	struct ps_handle handle;
 };
 
@@ -73,17 +72,17 @@ struct ps_page_info {
 #define PS_OPEN_READ_ONLY	1	/* write nothing, don't repair a superblock copy */
 #define PS_OPEN_FLUSH_CACHES	2	/* sets ps->flush_caches */
 
-/* Least size of a device that ps_format() takes, in bytes. */
+/* Minimum size of a device for ps_format(), in bytes. */
 #define PS_MIN_SIZE		(4u << 20)
 
-/* What ps_open() may say; each has a sentence in ps_strerror(). */
+/* Results of ps_open(); ps_strerror() has a sentence for each. */
 enum ps_error {
 	PS_OK = 0,
 	PS_E_TOO_SMALL,		/* device is below PS_MIN_SIZE */
 	PS_E_NOT_FORMATTED,	/* both copies are blank (all zero) */
-	PS_E_FOREIGN,		/* a superblock page holds something that is not ours */
+	PS_E_FOREIGN,		/* a superblock page holds foreign data */
 	PS_E_WRITELOG,		/* a log of dm-forebay-writelog */
-	PS_E_CORRUPT,		/* ours, but no copy is whole; also: a format was cut short */
+	PS_E_CORRUPT,		/* ours, but no copy is valid; also after an interrupted format */
 	PS_E_VERSION,		/* made by a newer Forebay */
 	PS_E_GEOMETRY,		/* layout reaches beyond the device or overlaps */
 };
@@ -92,22 +91,23 @@ enum ps_error ps_format(void *base, u64 size, const struct ps_format_options *op
 enum ps_error ps_open(struct ps *ps, void *base, u64 size, u32 flags);
 const char *ps_strerror(enum ps_error err);
 
-/* One copy as it is on the device; false: not whole. For core/ itself. */
+/* Reads one copy as it is on the device. False: not valid. For core/ itself. */
 bool ps_super_read(void *base, u32 copy, struct ps_super_onmedia *s);
 
-/* Binding to a lower directory; ps_bind() is durable when it returns. */
+/* Binding to a lower directory. ps_bind() is durable on return. */
 bool ps_is_bound(const struct ps *ps);
 bool ps_bound_to(const struct ps *ps, const u8 lower_uuid[PS_UUID_SIZE],
 		 const struct ps_handle *root);
 void ps_bind(struct ps *ps, const u8 lower_uuid[PS_UUID_SIZE], const struct ps_handle *root);
 void ps_unbind(struct ps *ps);
 
-/* File records. All but set_size are durable when they return. */
+/* File records. All but set_size and set_time are durable on return. */
 void ps_file_create(struct ps *ps, u32 file, const struct ps_handle *handle, u64 size);
 /* LIVE <-> UNLINKED */
 void ps_file_set_state(struct ps *ps, u32 file, enum ps_file_state state);
 void ps_file_free(struct ps *ps, u32 file);
 void ps_file_set_size(struct ps *ps, u32 file, u64 size);	/* durable after ps_fence() */
+void ps_file_set_time(struct ps *ps, u32 file, s64 time);	/* durable after ps_fence() */
 /* 0; -EUCLEAN: damaged */
 int ps_file_read(const struct ps *ps, u32 file, struct ps_file_info *info);
 
@@ -121,11 +121,11 @@ void ps_page_commit(struct ps *ps, u32 page, u32 file, u64 index, enum ps_page_s
 /* OUT_OF_SYNC <-> CLEAN */
 void ps_page_set_state(struct ps *ps, u32 page, enum ps_page_state state);
 void ps_page_free(struct ps *ps, u32 page);
-/* 0; -ESTALE: as good as free; -EUCLEAN: damaged */
+/* 0; -ESTALE: the file record was freed, so the page is free; -EUCLEAN: damaged */
 int ps_page_read(const struct ps *ps, u32 page, struct ps_page_info *info);
 void ps_fence(struct ps *ps);
 
-/* Batches; durable when they return. Whoever moves pages calls exactly these. */
+/* Batches; durable on return. All moves of pages use these functions. */
 struct ps_move {
 	u64 index;		/* page of the file */
 	u32 file;
@@ -136,13 +136,13 @@ void ps_pages_commit(struct ps *ps, const struct ps_move *moves, u32 n, enum ps_
 void ps_pages_free(struct ps *ps, const u32 *pages, u32 n);
 
 /*
- * Check: calls @report for every inconsistency; returns how many there were.
- * @scratch has room for ps->nr_pages numbers (never fewer than nr_files).
+ * Check: calls @report for every inconsistency, and returns their number. @scratch is an array of
+ * ps->nr_pages numbers (nr_files is never larger).
  */
 typedef void (*ps_report_fn)(void *arg, const char *what, u64 number, const char *why);
 u64 ps_check(const struct ps *ps, u32 *scratch, ps_report_fn report, void *arg);
 
-/* Repair: a damaged file record goes, with all pages that name it. Durable on return. */
+/* Repair: frees a damaged file record, and all pages that name it. Durable on return. */
 void ps_file_purge(struct ps *ps, u32 file);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The hooks of pm_trace.h, once a module. */
+/* The tracepoints of pm_trace.h, defined once in each module. */
 #include "pm_trace.h"
 
 DEFINE_TRACE(forebay_pm_store, TP_PROTO(void *to), TP_ARGS(to));

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Hooks of the kernel's side of env.h, for forebay-emu: bare tracepoints, which cost a no-op while
- * nobody looks. The module that stores need not know the one that looks, nor be loaded after it.
+ * Hooks in the kernel's implementation of env.h, for forebay-emu. They are bare tracepoints, which cost
+ * a no-op while unused. The module that stores doesn't depend on the module that observes, and the two
+ * may be loaded in any order.
  *
- * Each module that uses core/ defines them once, in pm_trace.c.
+ * Each module that uses core/ defines the tracepoints once, in pm_trace.c.
  */
 #ifndef FOREBAY_CORE_PM_TRACE_H
 #define FOREBAY_CORE_PM_TRACE_H
 
 #include <linux/tracepoint.h>
 
-/* An 8-byte store was made; it is in the CPU's caches. */
+/* An 8-byte store was made; the bytes are in the CPU's caches. */
 DECLARE_TRACE(forebay_pm_store, TP_PROTO(void *to), TP_ARGS(to));
-/* These bytes are on their way to the medium: copied past the caches, or flushed (then whole lines). */
+/* These bytes are being written to the medium: copied past the caches, or flushed (then whole lines). */
 DECLARE_TRACE(forebay_pm_write, TP_PROTO(void *to, size_t len), TP_ARGS(to, len));
-/* They were read, by a copy. */
+/* These bytes were read by a copy. */
 DECLARE_TRACE(forebay_pm_read, TP_PROTO(const void *from, size_t len), TP_ARGS(from, len));
-/* What @task has sent before is durable. */
+/* All that @task has written to the medium before is durable. */
 DECLARE_TRACE(forebay_pm_fence, TP_PROTO(struct task_struct *task), TP_ARGS(task));
 
 #endif

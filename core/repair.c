@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Sets aside what a damaged store can't be mounted with. A damaged page record is
- * simply freed (ps_page_free()); a damaged file record takes its pages along.
+ * Frees the damaged records that keep a store from being mounted. A damaged page record is simply freed
+ * (ps_page_free()). A damaged file record is freed together with its pages.
  *
- * Only the command uses this. It decides what goes, from what ps_check() reports; a power
- * cut in the middle leaves a store with less damage, and repair begins again.
+ * Only the command uses this. It decides what is freed, from the reports of ps_check(). A power cut
+ * during a repair leaves a store with less damage, and the repair can be repeated.
  */
 #include "pagestore.h"
 
@@ -16,17 +16,17 @@ static bool names_file(const struct ps *ps, u32 page, u32 file)
 }
 
 /**
- * ps_file_purge - end the life of a file record that can't be believed
+ * ps_file_purge - free a damaged file record
  * @ps: store
  * @file: record number, below nr_files
  *
- * Frees every page record that names it, whatever generation that says: the generation in
- * the file record may be lower than it was, and then its next life would bring pages of
- * this one back. Hence also the fence between.
+ * Frees every page record that names the file record, whatever its generation. The damaged record's
+ * generation may be lower than it was, and a next life would then revive these pages. Hence also the
+ * fence before the file record is freed.
  *
  * Durable on return.
  *
- * Context: Any; nobody else uses the store.
+ * Context: Any; the caller excludes others from the store.
  */
 void ps_file_purge(struct ps *ps, u32 file)
 {

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The superblock: formatting a device, opening a store, binding it to a lower
- * directory.
+ * The superblock: formatting a device, opening a store, binding it to a lower directory.
  *
  * Invariants:
  *   - while a store exists, at least one copy of its superblock is valid: an
- *     update fences one copy before it touches the other;
+ *     update fences one copy before it changes the other;
  *   - no copy is valid while the tables are not: ps_format() breaks both
  *     copies, zeroes the tables and writes the new copies, a fence after each
  *     of the three;
- *   - nothing on the device is believed before its checksum and its geometry
+ *   - nothing on the device is used before its checksum and its geometry
  *     have been verified.
  *
  * pagestore.c has the records behind the superblock.
@@ -29,7 +28,7 @@ static_assert(PS_NR_SUPERS * PS_PAGE_SIZE == SUPERS_SIZE);
 
 static const struct super_kind kind = {
 	.magic = PS_MAGIC,
-	.cousin = WL_MAGIC,
+	.other_magic = WL_MAGIC,
 	.size = sizeof(struct ps_super_onmedia),
 };
 
@@ -37,11 +36,10 @@ static const struct super_kind kind = {
  * ps_super_read - read and verify one superblock copy
  * @base: start of the device's memory
  * @copy: 0 or 1
- * @s: what is there, valid or not
+ * @s: the copy, valid or not
  *
  * Context: Any.
- * Return: true if the copy is whole; its version and geometry may still be
- * unacceptable.
+ * Return: true if the copy is valid; its version and geometry may still be unacceptable.
  */
 bool ps_super_read(void *base, u32 copy, struct ps_super_onmedia *s)
 {
@@ -49,7 +47,7 @@ bool ps_super_read(void *base, u32 copy, struct ps_super_onmedia *s)
 	       le32_to_cpu(s->root_len) <= PS_HANDLE_MAX;
 }
 
-/* @nr records of @size bytes at @start fit below @end, without overflow. */
+/* True if @nr records of @size bytes at @start end at or before @end, without overflow. */
 static bool fits(u64 start, u64 nr, u32 size, u64 end)
 {
 	return start % PS_PAGE_SIZE == 0 && start <= end && nr <= (end - start) / size;
@@ -76,7 +74,7 @@ static u64 round_up_to(u64 value, u64 align)
 	return (value + align - 1) & ~(align - 1);
 }
 
-/* Lays out a device of @size bytes; the result may still be no valid geometry. */
+/* Chooses the layout of a device of @size bytes; its geometry may still be invalid. */
 static void geometry_choose(struct ps_super_onmedia *s, u64 size, u64 nr_files)
 {
 	u32 align = size >= HUGE_MIN_SIZE ? HUGE_ALIGN : PS_PAGE_SIZE;
@@ -96,7 +94,7 @@ static void geometry_choose(struct ps_super_onmedia *s, u64 size, u64 nr_files)
 	data = round_up_to(page_table + nr_pages * sizeof(struct ps_page_onmedia), align);
 	if (data > size)
 		return;
-	/* The table keeps room for the few pages that alignment takes. */
+	/* The table keeps entries for the few pages that the alignment takes. */
 	nr_pages = min_t(u64, nr_pages, (size - data) / PS_PAGE_SIZE);
 
 	s->device_size = cpu_to_le64(size);
@@ -108,16 +106,16 @@ static void geometry_choose(struct ps_super_onmedia *s, u64 size, u64 nr_files)
 }
 
 /**
- * ps_format - make an empty store; whatever was on the device is lost
+ * ps_format - make an empty store; overwrites what is on the device
  * @base: start of the device's memory, aligned to a page
  * @size: bytes
- * @opt: identity, and number of file records if the caller cares
+ * @opt: identity, and number of file records if the caller chooses it
  *
  * Durable on return. Takes time in proportion to the tables, not to the data.
  *
  * Context: Any.
- * Return: PS_OK; PS_E_TOO_SMALL; PS_E_GEOMETRY: so many file records don't fit.
- * After an error nothing has been written.
+ * Return: PS_OK; PS_E_TOO_SMALL; PS_E_GEOMETRY: so many file records don't fit. After an error nothing
+ * has been written.
  */
 enum ps_error ps_format(void *base, u64 size, const struct ps_format_options *opt)
 {
@@ -140,13 +138,13 @@ enum ps_error ps_format(void *base, u64 size, const struct ps_format_options *op
 	return PS_OK;
 }
 
-/* Which copy counts: *@best; only if PS_OK. */
-static enum ps_error supers_judge(const struct ps_super_onmedia *s, const enum copy_state *state,
-				  u32 *best)
+/* Finds the copy that counts. *@best is set only if PS_OK is returned. */
+static enum ps_error supers_choose(const struct ps_super_onmedia *s, const enum copy_state *state,
+				   u32 *best)
 {
 	if (state[0] == COPY_FOREIGN || state[1] == COPY_FOREIGN)
 		return PS_E_FOREIGN;
-	if (state[0] == COPY_COUSIN || state[1] == COPY_COUSIN)
+	if (state[0] == COPY_OTHER_KIND || state[1] == COPY_OTHER_KIND)
 		return PS_E_WRITELOG;
 	if (state[0] == COPY_BLANK && state[1] == COPY_BLANK)
 		return PS_E_NOT_FORMATTED;
@@ -157,16 +155,16 @@ static enum ps_error supers_judge(const struct ps_super_onmedia *s, const enum c
 }
 
 /**
- * ps_open - find the store on a device
- * @ps: filled in if PS_OK is returned
+ * ps_open - open the store on a device
+ * @ps: set if PS_OK is returned
  * @base: start of the device's memory, aligned to a page
  * @size: bytes; may be more than the store was made for
  * @flags: PS_OPEN_*
  *
- * Rewrites a superblock copy that is damaged, unless PS_OPEN_READ_ONLY.
+ * Rewrites a damaged superblock copy, unless PS_OPEN_READ_ONLY.
  *
  * Context: Any. Reads two pages, not the tables.
- * Return: PS_OK, or why there is no store to open.
+ * Return: PS_OK, or the reason why there is no store to open.
  */
 enum ps_error ps_open(struct ps *ps, void *base, u64 size, u32 flags)
 {
@@ -178,9 +176,9 @@ enum ps_error ps_open(struct ps *ps, void *base, u64 size, u32 flags)
 	if (size < PS_MIN_SIZE)
 		return PS_E_TOO_SMALL;
 	for (copy = 0; copy < PS_NR_SUPERS; copy++)
-		state[copy] = super_judge(&kind, base, copy,
-					  ps_super_read(base, copy, &s[copy]));
-	err = supers_judge(s, state, &best);
+		state[copy] = super_copy_state(&kind, base, copy,
+					       ps_super_read(base, copy, &s[copy]));
+	err = supers_choose(s, state, &best);
 	if (err)
 		return err;
 	if (!geometry_valid(&s[best], size))
@@ -203,8 +201,8 @@ enum ps_error ps_open(struct ps *ps, void *base, u64 size, u32 flags)
 }
 
 /**
- * ps_strerror - say what ps_open() or ps_format() found, to an administrator
- * @err: what it returned
+ * ps_strerror - describe a result of ps_open() or ps_format() to an administrator
+ * @err: the result
  *
  * Return: a sentence without the full stop; never NULL.
  */
@@ -232,7 +230,7 @@ const char *ps_strerror(enum ps_error err)
 }
 
 /**
- * ps_is_bound - does the store belong to a lower directory?
+ * ps_is_bound - whether the store belongs to a lower directory
  * @ps: store
  *
  * Context: Any.
@@ -244,13 +242,13 @@ bool ps_is_bound(const struct ps *ps)
 }
 
 /**
- * ps_bound_to - does the store belong to this lower directory?
+ * ps_bound_to - whether the store belongs to this lower directory
  * @ps: store
  * @lower_uuid: of the lower file system
  * @root: handle of the directory
  *
  * Context: Any.
- * Return: true if it is bound, and to this one.
+ * Return: true if it is bound to this directory.
  */
 bool ps_bound_to(const struct ps *ps, const u8 lower_uuid[PS_UUID_SIZE],
 		 const struct ps_handle *root)
@@ -270,14 +268,14 @@ static void super_update(struct ps *ps, struct ps_super_onmedia *s)
 }
 
 /**
- * ps_bind - say which lower directory the store belongs to
+ * ps_bind - set the lower directory that the store belongs to
  * @ps: store, not opened read-only
  * @lower_uuid: of the lower file system
  * @root: handle of the directory; @root->len is at most PS_HANDLE_MAX
  *
  * Durable on return.
  *
- * Context: Any; the caller keeps others off the superblock.
+ * Context: Any; the caller excludes others from the superblock.
  */
 void ps_bind(struct ps *ps, const u8 lower_uuid[PS_UUID_SIZE], const struct ps_handle *root)
 {
@@ -292,12 +290,12 @@ void ps_bind(struct ps *ps, const u8 lower_uuid[PS_UUID_SIZE], const struct ps_h
 }
 
 /**
- * ps_unbind - let the store belong to no lower directory
+ * ps_unbind - release the store from its lower directory
  * @ps: store, not opened read-only
  *
  * Durable on return. The records stay; the caller has freed them before.
  *
- * Context: Any; the caller keeps others off the superblock.
+ * Context: Any; the caller excludes others from the superblock.
  */
 void ps_unbind(struct ps *ps)
 {

@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A superblock in two copies: what the page store and the write log share.
+ * A superblock in two copies: shared by the page store and the write log.
  *
- * Both begin with struct super_head_onmedia, and lie at the start of the
- * device's first two pages, whose other bytes are zero. The valid copy with the
- * higher sequence number counts.
+ * Both begin with struct super_head_onmedia and lie at the start of the device's first two pages. The
+ * other bytes of these pages are zero. The valid copy with the higher sequence number counts.
  *
  * Invariants:
- *   - while there is something to find, at least one copy is whole: an update
- *     fences one copy before it touches the other;
- *   - nothing is believed before the checksum has been verified.
+ *   - after a format has completed, at least one copy is valid: an update fences one copy before it
+ *     changes the other;
+ *   - no field is used before the checksum has been verified.
  *
- * Functions are inline because two kernel modules are made of them; super.c and
- * writelog_super.c are the users.
+ * The functions are inline because two kernel modules use them, by super.c and writelog_super.c.
  */
 #ifndef FOREBAY_CORE_SUPERS_H
 #define FOREBAY_CORE_SUPERS_H
@@ -22,10 +20,10 @@
 #define SUPER_PAGE_SIZE	4096u
 #define NR_SUPERS	2
 #define SUPER_MAX_SIZE	256	/* of any kind's struct */
-#define SUPER_LINE	64u	/* what a medium loses at least */
+#define SUPER_LINE	64u	/* the smallest unit that a medium loses */
 #define SUPERS_SIZE	(NR_SUPERS * SUPER_PAGE_SIZE)
 
-/* What every version of every kind begins with. */
+/* The beginning of every version of both kinds. */
 struct super_head_onmedia {
 	__le64	magic;
 	__le32	version;
@@ -35,12 +33,12 @@ struct super_head_onmedia {
 
 struct super_kind {
 	u64	magic;
-	u64	cousin;			/* the magic of the other kind */
+	u64	other_magic;			/* magic of the other kind */
 	u32	size;			/* bytes of the struct, head included */
 };
 
-/* What one superblock page holds. */
-enum copy_state { COPY_BLANK, COPY_FOREIGN, COPY_COUSIN, COPY_BAD, COPY_VALID };
+/* The content of one superblock page. */
+enum copy_state { COPY_BLANK, COPY_FOREIGN, COPY_OTHER_KIND, COPY_BAD, COPY_VALID };
 
 static inline void *super_at(void *base, u32 copy)
 {
@@ -57,7 +55,7 @@ static inline u32 super_crc(const struct super_kind *kind, const void *super)
 	return ~crc32c(crc, (const u8 *)super + crc_end, kind->size - crc_end);
 }
 
-/* Copies to @super what is there, valid or not; true: it is whole. */
+/* Copies the page's struct to @super, valid or not. True: it is valid. */
 static inline bool super_read(const struct super_kind *kind, void *base, u32 copy, void *super)
 {
 	const struct super_head_onmedia *head = super;
@@ -67,7 +65,7 @@ static inline bool super_read(const struct super_kind *kind, void *base, u32 cop
 	       le32_to_cpu(head->crc) == super_crc(kind, super);
 }
 
-/* Is there anything behind the struct in its page? What can't be read says nothing. */
+/* True if bytes behind the struct in its page aren't zero. Unreadable bytes don't count. */
 static inline bool super_rest_used(const struct super_kind *kind, void *base, u32 copy)
 {
 	u8 part[SUPER_MAX_SIZE];
@@ -82,12 +80,12 @@ static inline bool super_rest_used(const struct super_kind *kind, void *base, u3
 }
 
 /*
- * The rest of a superblock's page is zero. If it is not and there is no magic
- * either, somebody else uses the device, even where our other copy survives:
- * mkswap and mkfs.vfat, for example, leave copy B as it is.
+ * The rest of a superblock's page is zero. If it isn't, and there is no magic either, another program
+ * uses the device, even if our other copy is valid: mkswap and mkfs.vfat, for example, leave copy B
+ * unchanged.
  */
-static inline enum copy_state super_judge(const struct super_kind *kind, void *base, u32 copy,
-					  bool whole)
+static inline enum copy_state super_copy_state(const struct super_kind *kind, void *base, u32 copy,
+					       bool whole)
 {
 	const struct super_head_onmedia *head;
 	u8 part[SUPER_MAX_SIZE];
@@ -99,14 +97,14 @@ static inline enum copy_state super_judge(const struct super_kind *kind, void *b
 	head = (const void *)part;
 	if (readable && le64_to_cpu(head->magic) == kind->magic)
 		return COPY_BAD;
-	if (readable && le64_to_cpu(head->magic) == kind->cousin)
-		return COPY_COUSIN;
+	if (readable && le64_to_cpu(head->magic) == kind->other_magic)
+		return COPY_OTHER_KIND;
 	if (super_rest_used(kind, base, copy))
 		return COPY_FOREIGN;
 	return !readable || memchr_inv(part, 0, kind->size) ? COPY_BAD : COPY_BLANK;
 }
 
-/* Which copy counts, of two of which at least one is valid. */
+/* Returns which copy counts; at least one is valid. */
 static inline u32 supers_best(const enum copy_state *state, const struct super_head_onmedia *a,
 			      const struct super_head_onmedia *b)
 {
@@ -116,8 +114,8 @@ static inline u32 supers_best(const enum copy_state *state, const struct super_h
 }
 
 /*
- * Whole lines, as a medium that has lost one wants it; zeros behind the struct, where there are no others.
- * Not durable before a fence.
+ * Writes whole lines, which also heals lines that the medium has lost; zeros follow the struct. Durable
+ * after a fence.
  */
 static inline void super_write(const struct super_kind *kind, void *base, u32 copy, const void *super)
 {
@@ -128,9 +126,8 @@ static inline void super_write(const struct super_kind *kind, void *base, u32 co
 }
 
 /*
- * Leaves both copies with our magic and a wrong checksum: a format that is cut
- * short from here on shows as damaged, never as whole, and never as somebody
- * else's device.
+ * Leaves both copies with our magic and a wrong checksum. A format that is interrupted after this
+ * leaves a damaged store, not a valid one, and not a foreign device.
  */
 static inline void supers_break(const struct super_kind *kind, void *base)
 {
@@ -148,7 +145,7 @@ static inline void supers_break(const struct super_kind *kind, void *base)
 	pm_fence();
 }
 
-/* The first copies of a new superblock, durable on return. */
+/* Writes the first copies of a new superblock, durable on return. */
 static inline void supers_write_first(const struct super_kind *kind, void *base, void *super)
 {
 	struct super_head_onmedia *head = super;
@@ -161,7 +158,7 @@ static inline void supers_write_first(const struct super_kind *kind, void *base,
 	pm_fence();
 }
 
-/* 0: it is not whole. */
+/* Sequence number of a copy; 0: the copy isn't valid. */
 static inline u64 super_seq(const struct super_kind *kind, void *base, u32 copy)
 {
 	u8 super[SUPER_MAX_SIZE];
@@ -170,7 +167,7 @@ static inline u64 super_seq(const struct super_kind *kind, void *base, u32 copy)
 	return super_read(kind, base, copy, super) ? le64_to_cpu(head->seq) : 0;
 }
 
-/* Makes @super, changed since it was read, the newest one: older copy first. */
+/* Makes @super, which was read and changed, the newest superblock; writes the older copy first. */
 static inline void supers_update(const struct super_kind *kind, void *base, void *super)
 {
 	u32 older = super_seq(kind, base, 1) < super_seq(kind, base, 0);
@@ -184,7 +181,7 @@ static inline void supers_update(const struct super_kind *kind, void *base, void
 	pm_fence();
 }
 
-/* Rewrites the copies that are not valid; returns them as bits. */
+/* Rewrites the copies that aren't valid. Returns them as bits. */
 static inline u32 supers_repair(const struct super_kind *kind, void *base,
 				const enum copy_state *state, const void *super)
 {

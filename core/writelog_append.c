@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Appending to a write log: what a slot does between a write's arrival and its
- * completion.
+ * Appending to a write log: what a slot does between a write's arrival and its completion.
  *
  * Invariants:
  *   - a chunk's word counts only entries whose header and data are durable;
  *   - bytes that a word has counted never change in that life of the generation;
- *   - nothing is touched here but the slot's own chunk, so slots need not know
- *     of each other.
+ *   - only the slot's own chunk is touched here, so slots are independent of
+ *     each other.
  *
- * Which chunk a slot has is the caller's doing, see writelog.h.
+ * The caller decides which chunk a slot has; see writelog.h.
  */
 #include "writelog_layout.h"
 
@@ -17,7 +16,7 @@ static_assert(sizeof(struct wl_entry_onmedia) == WL_LINE);
 
 /**
  * wl_slot_take - give a slot a chunk to fill
- * @slot: all it had is committed
+ * @slot: all its entries are committed
  * @gen: number of an open generation
  * @id: its identifier
  * @chunk: one that no slot had in this life of the generation
@@ -31,14 +30,14 @@ void wl_slot_take(struct wl_slot *slot, u32 gen, u64 id, u32 chunk)
 	*slot = (struct wl_slot){ .gen = gen, .id = id, .chunk = chunk };
 }
 
-/* Where data of that length would begin in the slot's chunk. */
-static u64 place(const struct wl *wl, const struct wl_slot *slot, u32 len)
+/* Offset in the slot's chunk where data of that length would begin. */
+static u64 data_offset(const struct wl *wl, const struct wl_slot *slot, u32 len)
 {
 	return wl_round_up(slot->head, len & (wl->align - 1) ? WL_DATA_ALIGN : wl->align);
 }
 
 /**
- * wl_slot_full - is there no room for another entry, even without data?
+ * wl_slot_full - whether no other entry fits, even without data
  * @wl: log
  * @slot: with or without a chunk
  *
@@ -55,16 +54,16 @@ bool wl_slot_full(const struct wl *wl, const struct wl_slot *slot)
 }
 
 /**
- * wl_slot_room - how much data the next entry of a slot may have
+ * wl_slot_space - how much data the next entry of a slot may have
  * @wl: log
  * @slot: with or without a chunk
  * @want: bytes, a multiple of a sector, not 0
  *
  * Context: Any; one thread at a time for each slot.
- * Return: @want if it fits; else as much as does, a multiple of wl->align and of
- * a sector; 0: the slot has to take another chunk.
+ * Return: @want if it fits; otherwise what fits, a multiple of wl->align and of a sector; 0: the slot
+ * has to take another chunk.
  */
-u32 wl_slot_room(const struct wl *wl, const struct wl_slot *slot, u32 want)
+u32 wl_slot_space(const struct wl *wl, const struct wl_slot *slot, u32 want)
 {
 	u32 unit = max_t(u32, wl->align, 1u << WL_SECTOR_SHIFT);
 	u64 end, start;
@@ -72,17 +71,17 @@ u32 wl_slot_room(const struct wl *wl, const struct wl_slot *slot, u32 want)
 	if (wl_slot_full(wl, slot))
 		return 0;
 	end = wl_headers_start(wl, slot->fill + 1);
-	if (place(wl, slot, want) + want <= end)
+	if (data_offset(wl, slot, want) + want <= end)
 		return want;
-	start = place(wl, slot, 0);
+	start = data_offset(wl, slot, 0);
 	return start < end ? wl_round_down(end - start, unit) : 0;
 }
 
 /**
  * wl_begin - begin an entry
  * @wl: log, not opened read-only
- * @slot: has room for it
- * @op: what the entry says
+ * @slot: has space for the entry
+ * @op: kind of the entry
  * @sector: first sector of the origin
  * @nr_sectors: at least 1; the range ends at WL_MAX_SECTOR or below
  * @seq: sequence number, never given before in this generation
@@ -108,7 +107,7 @@ void wl_begin(const struct wl *wl, struct wl_slot *slot, enum wl_op op, u64 sect
 	slot->written = 0;
 	if (op != WL_OP_WRITE)
 		return;
-	slot->head = place(wl, slot, wl_entry_len(entry));
+	slot->head = data_offset(wl, slot, wl_entry_len(entry));
 	entry->data = wl_chunk_at(wl, slot->gen, slot->chunk) + slot->head - wl->base;
 	entry->data_crc = wl->data_crc ? ~0u : 0;
 }
@@ -118,7 +117,7 @@ void wl_begin(const struct wl *wl, struct wl_slot *slot, enum wl_op op, u64 sect
  * @wl: log
  * @slot: between wl_begin() of a write and wl_end()
  * @src: the bytes
- * @len: how many; all parts together are as long as the entry
+ * @len: their number; all parts together are as long as the entry
  *
  * Durable, and part of the log, after wl_commit().
  *
@@ -135,10 +134,10 @@ void wl_write(const struct wl *wl, struct wl_slot *slot, const void *src, u32 le
 }
 
 /**
- * wl_end - end an entry: all its data have been written
+ * wl_end - end an entry: all its data has been written
  * @wl: log
  * @slot: after wl_begin(), and wl_write() if it is a write
- * @entry: what replay will say of it
+ * @entry: set to what replay will return for it
  *
  * Durable, and part of the log, after wl_commit().
  *
@@ -170,7 +169,7 @@ void wl_end(const struct wl *wl, struct wl_slot *slot, struct wl_entry *entry)
  * @wl: log
  * @slot: not between wl_begin() and wl_end()
  *
- * After a power cut before it returns, all of them are there or none.
+ * After a power cut during this function, all of them are part of the log, or none.
  *
  * Context: Any; one thread at a time for each slot.
  */

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Reads a whole write log and reports what does not fit together. Writes
- * nothing.
+ * Reads a whole write log and reports inconsistencies. Writes nothing.
  *
- * A power cut never leaves anything that is reported here: whatever lies in
- * chunks behind what their words count, words of earlier lives, generations
- * still open, and an older but whole superblock copy are all normal.
+ * A power cut never leaves anything that is reported here. Bytes in chunks beyond what their words
+ * count, words of earlier lives, open generations, and an older but valid superblock copy are all
+ * normal.
  *
- * What a cursor finds wrong is found by writelog_replay.c; here it is asked in
- * addition whether both superblocks agree and whether generations were freed in
- * order.
+ * A cursor's findings come from writelog_replay.c. This file also checks that both superblocks agree,
+ * and that generations were freed in order.
  */
 #include "writelog_layout.h"
 
@@ -50,7 +48,7 @@ static void check_supers(struct check *check)
 	}
 }
 
-/* The smallest identifier of a generation that is not free. */
+/* Returns the smallest identifier of a generation that is not free. */
 static u64 oldest_live_id(const struct wl *wl)
 {
 	u64 oldest = WL_MAX_ID + 1;
@@ -93,12 +91,12 @@ static void check_entries(struct check *check, struct wl_stream *streams)
 
 /**
  * wl_check - verify everything in a log that can be verified
- * @wl: log; nobody changes it meanwhile
- * @streams: room for @wl->nr_chunks
+ * @wl: log; it doesn't change meanwhile
+ * @streams: array of @wl->nr_chunks
  * @report: called for every inconsistency
  * @arg: passed to @report
  *
- * Context: Any; reads all headers, and the data if the log has checksums of them.
+ * Context: Any; reads all headers, and the data if the log has checksums of the data.
  * Return: number of inconsistencies.
  */
 u64 wl_check(const struct wl *wl, struct wl_stream *streams, wl_report_fn report, void *arg)

@@ -42,9 +42,9 @@
 #define WL_NR_SUPERS		2
 
 /*
- * One superblock copy; both lie at the start of a page whose other bytes are
- * zero. The valid copy with the higher @seq counts; an update writes the older
- * copy and fences before it touches the newer.
+ * One superblock copy. Both copies lie at the start of a page whose other bytes are zero. The valid
+ * copy with the higher @seq counts. An update writes the older copy and fences before it changes the
+ * newer one.
  */
 struct wl_super_onmedia {
 	__le64	magic;
@@ -58,16 +58,21 @@ struct wl_super_onmedia {
 	__le32	nr_generations;
 	__le32	nr_chunks;		/* of each generation */
 	__le32	chunk_size;		/* bytes, a multiple of WL_PAGE_SIZE */
-	__le32	align;			/* of data whose length is a multiple of it */
+	__le32	align;			/* alignment of data whose length is a multiple of it */
 	__le32	flags;			/* WL_SUPER_* */
-	__le32	reserved;
+	__le32	fingerprint;		/* of the origin, see wl_fingerprint(); WL_SUPER_FINGERPRINT */
 	/* The origin that the entries belong to; both all zero: not bound. */
 	__le64	origin_sectors;
 	__u8	origin_id[WL_ORIGIN_ID_SIZE];	/* see wl_bind() */
 };
 
 #define WL_SUPER_DATA_CRC	1u	/* entry headers hold a checksum of the data */
-#define WL_SUPER_FLAGS		WL_SUPER_DATA_CRC	/* all that are known */
+/*
+ * @fingerprint is not 0. An older Forebay would change the origin without the fingerprint, so it must
+ * refuse such a log. The flag is set only while the log is in use or holds entries.
+ */
+#define WL_SUPER_FINGERPRINT	2u
+#define WL_SUPER_FLAGS		(WL_SUPER_DATA_CRC | WL_SUPER_FINGERPRINT)	/* all known flags */
 
 /*
  * One generation of the table.
@@ -77,8 +82,8 @@ struct wl_super_onmedia {
  *                  number, upper 26 bits; a word of 0 is whole: never used
  *       bits 28-63 identifier; a free generation keeps its last one
  *
- * @entries counts only while it is sealed: the sum over its chunks, so that a
- * chunk's word which the medium lost is missed.
+ * @entries is valid only in a sealed generation: the sum over its chunks. So a chunk's word that the
+ * medium has lost is noticed.
  */
 struct wl_gen_onmedia {
 	__le64	word;
@@ -87,10 +92,10 @@ struct wl_gen_onmedia {
 };
 
 /*
- * The header of a chunk. It holds entries only while the identifier is that of
- * its generation, and the generation is not free.
+ * The header of a chunk. It holds entries only while its identifier is that of its generation, and the
+ * generation is not free.
  *
- * word: bits 0-15  how many entries there are
+ * word: bits 0-15  number of entries
  *       bits 16-27 check: crc32c of the rest of the word and the chunk's
  *                  number, upper 12 bits; a word of 0 is whole: never used
  *       bits 28-63 identifier of the generation
@@ -101,8 +106,8 @@ struct wl_chunk_onmedia {
 };
 
 /*
- * The header of an entry. @crc is seeded with the log's UUID, and made with the
- * number of the chunk in its own place, so a header counts only where it was made.
+ * The header of an entry. @crc is seeded with the log's UUID, and computed with the number of the chunk
+ * in place of @crc. So a header is valid only in its own chunk.
  *
  * order: bits 0-27  sequence number within the generation
  *        bits 28-63 identifier of the generation

@@ -5,13 +5,13 @@
  * Invariants (docs/writelog-format.md argues them):
  *   - an identifier is given once, and a larger one each time;
  *   - a generation is durably open under its new identifier before anything is
- *     written into its chunks, so nothing of its last life is lost to the next
- *     as long as that life may be replayed;
+ *     written into its chunks; so its last life can't be replayed any more when
+ *     it is overwritten;
  *   - of the generations that aren't free, none is older than a free one:
  *     wl_gen_free() is durable before the caller frees the next.
  *
- * The caller has one lock around these functions. writelog_append.c fills a
- * generation, writelog_replay.c reads it.
+ * The caller has one lock around these functions. writelog_append.c fills a generation,
+ * writelog_replay.c reads it.
  */
 #include "writelog_layout.h"
 
@@ -22,9 +22,9 @@ static_assert(sizeof(struct wl_chunk_onmedia) == WL_LINE);
  * wl_gen_read - read and verify the word of a generation
  * @wl: log
  * @gen: number, below nr_gens
- * @info: filled in unless the word is damaged
+ * @info: set unless the word is damaged
  *
- * Context: Any; beside slots, not beside other wl_gen functions for @gen.
+ * Context: Any; concurrent with slots, not with other wl_gen functions for @gen.
  * Return: 0, or -EUCLEAN: the word is damaged.
  */
 int wl_gen_read(const struct wl *wl, u32 gen, struct wl_gen_info *info)
@@ -46,7 +46,7 @@ int wl_gen_read(const struct wl *wl, u32 gen, struct wl_gen_info *info)
 	return 0;
 }
 
-/* The largest identifier in whole words of a generation's chunks; 0: in none. */
+/* Returns the largest identifier in valid words of a generation's chunks; 0: there is none. */
 u64 wl_gen_newest(const struct wl *wl, u32 gen)
 {
 	u64 newest = 0;
@@ -65,8 +65,7 @@ u64 wl_gen_newest(const struct wl *wl, u32 gen)
  * wl_next_id - the identifier for the next generation that is opened
  * @wl: log
  *
- * Reads the words of all generations and chunks: call it once, and count from
- * there.
+ * Reads the words of all generations and chunks. Callers call it once, and count from there.
  *
  * Context: May sleep; nothing changes the log meanwhile.
  * Return: one more than any that was ever given and has left a trace.
@@ -88,11 +87,11 @@ u64 wl_next_id(const struct wl *wl)
 }
 
 /*
- * Clears words that say nothing, of chunks that are going to be used: all if
- * @all, else the damaged ones. Whole lines, as a medium that has lost one wants it.
- * Not durable before a fence.
+ * Clears words without valid content, of chunks that are going to be used: all words if @all, otherwise
+ * the damaged ones. Writes whole lines, which also heals lines that the medium has lost. Durable after
+ * a fence.
  *
- * Return: how many it has cleared.
+ * Return: the number of words cleared.
  */
 static u32 clear_chunk_words(const struct wl *wl, u32 gen, bool all)
 {
@@ -116,12 +115,11 @@ static u32 clear_chunk_words(const struct wl *wl, u32 gen, bool all)
  * @gen: number; durably free
  * @id: larger than any given before, see wl_next_id()
  *
- * Durable on return: slots may take its chunks. What its last life left in them
- * doesn't count.
+ * Durable on return: slots may take its chunks. Entries of its last life don't count.
  *
- * Context: Any; the caller keeps others off the generation.
- * Return: 0; -EOVERFLOW: there are no identifiers left, the log has to be
- * formatted anew once it is empty; -EIO: the medium can't hold it.
+ * Context: Any; the caller excludes others from the generation.
+ * Return: 0; -EOVERFLOW: no identifiers are left, and the log has to be formatted anew once it is
+ * empty; -EIO: the medium can't hold it.
  */
 int wl_gen_open(struct wl *wl, u32 gen, u64 id)
 {
@@ -137,7 +135,7 @@ int wl_gen_open(struct wl *wl, u32 gen, u64 id)
 	}
 	if (clear_chunk_words(wl, gen, false)) {
 		pm_fence();
-		/* What is written into a chunk whose word stays bad would be lost. */
+		/* Entries in a chunk whose word stays bad would be lost. */
 		if (clear_chunk_words(wl, gen, false))
 			return -EIO;
 	}
@@ -148,15 +146,14 @@ int wl_gen_open(struct wl *wl, u32 gen, u64 id)
 }
 
 /**
- * wl_gen_seal - say that nothing will be added to a generation
+ * wl_gen_seal - mark a generation as complete: nothing will be added to it
  * @wl: log
  * @gen: number; open, and no slot holds a chunk of it
- * @entries: how many have been committed in it; what replay finds is compared
- *	with that
+ * @entries: number of entries committed in it; replay compares with this
  *
- * Durable on return. It may be left out: a generation can be freed as it is.
+ * Durable on return. Sealing is optional: an open generation can be freed, too.
  *
- * Context: Any; the caller keeps others off the generation.
+ * Context: Any; the caller excludes others from the generation.
  */
 void wl_gen_seal(struct wl *wl, u32 gen, u64 entries)
 {
@@ -172,14 +169,14 @@ void wl_gen_seal(struct wl *wl, u32 gen, u64 entries)
 }
 
 /**
- * wl_gen_free - end the life of a generation: none of its entries is replayed
+ * wl_gen_free - free a generation: none of its entries is replayed
  * @wl: log, not opened read-only
  * @gen: number, any state; all its entries are durable on the origin
  *
- * Durable on return. Generations go in the order of their identifiers. Freeing
- * one whose word is damaged or lost gives up whatever it holds.
+ * Durable on return. Generations are freed in the order of their identifiers. Freeing one whose word is
+ * damaged or lost gives up its entries.
  *
- * Context: Any; the caller keeps others off the generation.
+ * Context: Any; the caller excludes others from the generation.
  */
 void wl_gen_free(struct wl *wl, u32 gen)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Where things are in a log, and what its two kinds of words say; for the
- * writelog_*.c files alone.
+ * The layout of a log in memory, and the encoding of its two kinds of words. For the writelog_*.c files
+ * only.
  */
 #ifndef FOREBAY_CORE_WRITELOG_LAYOUT_H
 #define FOREBAY_CORE_WRITELOG_LAYOUT_H
 
 #include "writelog.h"
 
-/* False: it can't be read. */
+/* False: the word can't be read. */
 static inline bool wl_load(const __le64 *word, u64 *value)
 {
 	__le64 raw = 0;
@@ -18,7 +18,7 @@ static inline bool wl_load(const __le64 *word, u64 *value)
 	return readable;
 }
 
-/* The one way a word changes. */
+/* All changes of words are made by this function. */
 static inline void wl_store(const struct wl *wl, __le64 *word, u64 value)
 {
 	pm_store64(word, cpu_to_le64(value));
@@ -47,7 +47,7 @@ static inline u8 *wl_chunk_at(const struct wl *wl, u32 gen, u32 chunk)
 	return wl->data + (u64)wl_chunk_number(wl, gen, chunk) * wl->chunk_size;
 }
 
-/* Where the header of a chunk's last but @n-th entry begins, or its own for 0. */
+/* Start of the header of the entry at index @n - 1; for 0, of the chunk's own header. */
 static inline u32 wl_headers_start(const struct wl *wl, u32 n)
 {
 	return wl->chunk_size - (n + 1) * WL_LINE;
@@ -64,7 +64,7 @@ static inline struct wl_entry_onmedia *wl_entry_header(const struct wl *wl, u32 
 	return (void *)(wl_chunk_at(wl, gen, chunk) + wl_headers_start(wl, index + 1));
 }
 
-/* Checksum of three numbers, the first says of what; they stand for a place or a state. */
+/* Checksum of three numbers, which stand for a kind, and a position or a state. */
 static inline u32 wl_sum(const struct wl *wl, u64 a, u64 b, u64 c)
 {
 	__le64 numbers[] = { cpu_to_le64(a), cpu_to_le64(b), cpu_to_le64(c) };
@@ -77,7 +77,7 @@ static inline u64 wl_word_id(u64 word)
 	return word >> WL_ID_SHIFT;
 }
 
-/* What a chunk's word is when it holds @fill entries of generation @id. */
+/* The word of a chunk that holds @fill entries of generation @id. */
 static inline u64 wl_chunk_word(const struct wl *wl, u32 number, u64 id, u32 fill)
 {
 	u64 facts = id << WL_ID_SHIFT | fill;
@@ -86,7 +86,7 @@ static inline u64 wl_chunk_word(const struct wl *wl, u32 number, u64 id, u32 fil
 	return facts | check << WL_CHUNK_CHECK_SHIFT;
 }
 
-/* A word of 0 is that of a chunk never used; others count no more headers than fit. */
+/* A word of 0 is that of a chunk never used. Other words are valid only if their number of headers fits. */
 static inline bool wl_chunk_word_whole(const struct wl *wl, u32 number, u64 word)
 {
 	u32 fill = word & WL_FILL_MASK;
@@ -102,7 +102,7 @@ static inline bool wl_chunk_load(const struct wl *wl, u32 gen, u32 chunk, u64 *w
 	       wl_chunk_word_whole(wl, wl_chunk_number(wl, gen, chunk), *word);
 }
 
-/* Of a generation; @entries counts only if it is sealed. */
+/* The word of a generation. @entries counts only if sealed. */
 static inline u64 wl_gen_word(const struct wl *wl, u32 gen, u64 id, enum wl_gen_state state,
 			      u64 entries)
 {
@@ -113,7 +113,7 @@ static inline u64 wl_gen_word(const struct wl *wl, u32 gen, u64 id, enum wl_gen_
 	return facts | check << WL_GEN_CHECK_SHIFT;
 }
 
-/* Of an entry's header, in the chunk with that number. */
+/* The checksum of an entry's header in chunk @number. */
 static inline u32 wl_entry_crc(const struct wl *wl, u32 number, const struct wl_entry_onmedia *rec)
 {
 	struct wl_entry_onmedia covered = *rec;

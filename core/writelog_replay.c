@@ -2,27 +2,26 @@
 /*
  * Reading a write log: all its entries, oldest first, and what is damaged.
  *
- * A cursor takes one generation after the other by identifier. Within one, each
- * chunk is a stream of entries in the order in which its slot made them; a heap
- * merges them. Damage is reported where it is come upon, once, and the cursor
- * can go on behind it: headers have fixed places, so a damaged one hides no
- * other.
+ * A cursor takes one generation after the other by identifier. Within a generation, each chunk is a
+ * stream of entries in the order in which its slot made them; a heap merges the streams. Each damage is
+ * reported once, where the cursor finds it, and the cursor can continue after it: headers have fixed
+ * positions, so a damaged one hides no other.
  *
- * Nothing on the device is believed: each header is copied, verified and only
- * then looked at. writelog_check.c asks more than replay needs.
+ * Nothing on the device is trusted: each header is copied and verified before use. writelog_check.c
+ * verifies more than replay needs.
  */
 #include "writelog_layout.h"
 
 /**
- * wl_chunk_read - how many entries does a chunk hold?
+ * wl_chunk_read - the number of entries in a chunk
  * @wl: log
  * @gen: number of a generation that is not free
  * @id: its identifier
  * @chunk: number of the chunk within it
  *
  * Context: Any; no slot holds the chunk.
- * Return: the number, 0 if nobody has filled it in this life of the generation;
- * -EUCLEAN: the chunk's word is damaged.
+ * Return: the number, 0 if the chunk is unused in this life of the generation; -EUCLEAN: the chunk's
+ * word is damaged.
  */
 int wl_chunk_read(const struct wl *wl, u32 gen, u64 id, u32 chunk)
 {
@@ -39,7 +38,7 @@ static bool range_possible(const struct wl_entry *entry)
 	       entry->sector <= WL_MAX_SECTOR - entry->nr_sectors;
 }
 
-/* Where the data begin in the chunk; -EUCLEAN: they can't. */
+/* Returns where the data begins in the chunk; -EUCLEAN: the position is impossible. */
 static int data_start(const struct wl *wl, const struct wl_entry *entry,
 		      const struct wl_entry_onmedia *rec)
 {
@@ -59,8 +58,8 @@ static int data_start(const struct wl *wl, const struct wl_entry *entry,
  * @gen: number of a generation that is not free
  * @id: its identifier
  * @chunk: number of the chunk within it
- * @index: of the entry, below what wl_chunk_read() says
- * @entry: filled in if 0 is returned; its data are not verified
+ * @index: of the entry, below the result of wl_chunk_read()
+ * @entry: set if 0 is returned; its data is not verified
  *
  * Context: Any; no slot holds the chunk.
  * Return: 0; -EUCLEAN: the header is damaged.
@@ -95,12 +94,12 @@ int wl_entry_read(const struct wl *wl, u32 gen, u64 id, u32 chunk, u32 index,
 }
 
 /**
- * wl_entry_verify - compare an entry's data with their checksum
+ * wl_entry_verify - compare an entry's data with its checksum
  * @wl: log
  * @entry: from wl_entry_read() or a cursor
  *
  * Context: Any; takes time in proportion to the data.
- * Return: false if they are damaged; true also if there is no checksum.
+ * Return: false if the data is damaged; true also if there is no checksum.
  */
 bool wl_entry_verify(const struct wl *wl, const struct wl_entry *entry)
 {
@@ -123,9 +122,9 @@ bool wl_entry_verify(const struct wl *wl, const struct wl_entry *entry)
 
 /**
  * wl_cursor_start - begin to replay a log
- * @cursor: filled in
- * @wl: log; nothing changes it until the cursor has come to the end
- * @streams: room for @wl->nr_chunks
+ * @cursor: set
+ * @wl: log; nothing changes it until the cursor has reached the end
+ * @streams: array of @wl->nr_chunks
  * @flags: WL_VERIFY_DATA
  *
  * Context: Any.
@@ -153,7 +152,7 @@ static int damaged_entry(struct wl_cursor *cursor, enum wl_damage_kind kind, u32
 	return -EUCLEAN;
 }
 
-/* Before anything else: are there generations of which nothing can be said? */
+/* Before all else: reports generations with damaged words. */
 static int verify_gens(struct wl_cursor *cursor)
 {
 	while (cursor->gens_verified < cursor->wl->nr_gens) {
@@ -170,7 +169,7 @@ static int verify_gens(struct wl_cursor *cursor)
 	return 0;
 }
 
-/* Lets a stream sink to where it belongs from place @at, which is free. */
+/* Moves a stream down the heap to its position, from @at, which is free. */
 static void sift_down(struct wl_cursor *cursor, u32 at, const struct wl_stream *stream)
 {
 	struct wl_stream *heap = cursor->streams;
@@ -203,7 +202,7 @@ static void pop(struct wl_cursor *cursor, struct wl_stream *stream)
 	sift_down(cursor, 0, &cursor->streams[cursor->nr_streams]);
 }
 
-/* Puts the stream that is being loaded into the heap, if it has another entry. */
+/* Adds the stream being loaded to the heap, if it has another entry. */
 static int load(struct wl_cursor *cursor)
 {
 	struct wl_stream *stream = &cursor->loading;
@@ -221,8 +220,8 @@ static int load(struct wl_cursor *cursor)
 	return 0;
 }
 
-/* Looks at the generation's next chunk; what it holds is loaded by load(). */
-static int look_at_chunk(struct wl_cursor *cursor)
+/* Reads the word of the generation's next chunk; load() loads its entries. */
+static int next_chunk(struct wl_cursor *cursor)
 {
 	u32 chunk = cursor->chunks_seen++;
 	int fill = wl_chunk_read(cursor->wl, cursor->gen, cursor->id, chunk);
@@ -236,7 +235,7 @@ static int look_at_chunk(struct wl_cursor *cursor)
 	return 0;
 }
 
-/* Has a sealed generation all that it was sealed with? Once for each. */
+/* Verifies once that a sealed generation has as many entries as at sealing. */
 static int verify_sum(struct wl_cursor *cursor)
 {
 	bool wrong = cursor->sum_matters && cursor->sum != cursor->sealed_with;
@@ -246,16 +245,13 @@ static int verify_sum(struct wl_cursor *cursor)
 			       "does not hold as many entries as it was sealed with") : 0;
 }
 
-/* Is there anything to replay? What is damaged has been reported before. */
+/* True if the generation can be replayed. Damage has been reported before. */
 static bool gen_usable(const struct wl *wl, u32 gen, struct wl_gen_info *info)
 {
 	return !wl_gen_read(wl, gen, info) && info->state != WL_GEN_FREE;
 }
 
-/*
- * Goes to the generation after the present one; -ENOENT: it was the last. Of
- * two that have one identifier the first counts.
- */
+/* Moves to the next generation; -ENOENT: there is none. Of two with one identifier the first counts. */
 static int next_gen(struct wl_cursor *cursor)
 {
 	struct wl_gen_info info, best = { };
@@ -286,9 +282,9 @@ static int next_gen(struct wl_cursor *cursor)
 	return 0;
 }
 
-/* Whole as it is, does it fit to those before it? */
-static int judge(struct wl_cursor *cursor, const struct wl_stream *stream,
-		 const struct wl_entry *entry)
+/* Verifies an entry that is valid by itself against the earlier ones. */
+static int verify_order(struct wl_cursor *cursor, const struct wl_stream *stream,
+			const struct wl_entry *entry)
 {
 	u32 data = entry->data - (wl_chunk_at(cursor->wl, entry->gen, entry->chunk) -
 				  cursor->wl->base);
@@ -302,7 +298,7 @@ static int judge(struct wl_cursor *cursor, const struct wl_stream *stream,
 	return 0;
 }
 
-/* The oldest entry of the heap. */
+/* Takes the oldest entry from the heap. */
 static int take(struct wl_cursor *cursor, struct wl_entry *entry)
 {
 	const struct wl *wl = cursor->wl;
@@ -315,7 +311,7 @@ static int take(struct wl_cursor *cursor, struct wl_entry *entry)
 	err = wl_entry_read(wl, cursor->gen, cursor->id, stream->chunk, index, entry);
 	if (err)
 		return damaged_entry(cursor, WL_BAD_ENTRY, stream->chunk, index, "is damaged");
-	err = judge(cursor, stream, entry);
+	err = verify_order(cursor, stream, entry);
 	if (err)
 		return err;
 	cursor->order = entry->order;
@@ -331,12 +327,12 @@ static int take(struct wl_cursor *cursor, struct wl_entry *entry)
 /**
  * wl_cursor_next - the next entry of a replay
  * @cursor: from wl_cursor_start()
- * @entry: filled in if 1 is returned, or -EUCLEAN for WL_BAD_DATA
+ * @entry: set if 1 is returned, or -EUCLEAN for WL_BAD_DATA
  *
- * After -EUCLEAN, cursor->damage says of what; the next call goes on behind it.
+ * After -EUCLEAN, cursor->damage describes the damage; the next call continues after it.
  *
  * Context: Any.
- * Return: 1: here is one; 0: there are no more; -EUCLEAN: there is damage.
+ * Return: 1: an entry; 0: there are no more; -EUCLEAN: damage.
  */
 int wl_cursor_next(struct wl_cursor *cursor, struct wl_entry *entry)
 {
@@ -347,7 +343,7 @@ int wl_cursor_next(struct wl_cursor *cursor, struct wl_entry *entry)
 		if (err)
 			break;
 		if (cursor->id && cursor->chunks_seen < cursor->wl->nr_chunks)
-			err = look_at_chunk(cursor);
+			err = next_chunk(cursor);
 		else if (cursor->sum_matters)
 			err = verify_sum(cursor);
 		else if (!cursor->nr_streams)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The superblock of a write log: formatting a device, opening a log, binding it
- * to an origin.
+ * The superblock of a write log: formatting a device, opening a log, binding it to an origin.
  *
  * Invariants, besides those of supers.h:
  *   - no copy is valid while the table and the chunks' words are not: wl_format()
@@ -23,15 +22,15 @@ static_assert(WL_NR_SUPERS * WL_PAGE_SIZE == SUPERS_SIZE);
 #define HUGE_ALIGN	(2u << 20)
 #define HUGE_MIN_SIZE	(64u << 20)	/* below this, aligning the data wastes too much */
 #define DEFAULT_GENS	16u
-#define LEAST_GENS	4u		/* of those that are chosen here */
-#define LEAST_GEN_SIZE	(1u << 20)
+#define MIN_GENS	4u		/* minimum, where they are chosen here */
+#define MIN_GEN_SIZE	(1u << 20)
 #define DEFAULT_CHUNKS	32u
-#define LEAST_CHUNK	(64u << 10)	/* the same */
+#define MIN_CHUNK_SIZE	(64u << 10)	/* likewise */
 #define LARGEST_CHUNK	(2u << 20)
 
 static const struct super_kind kind = {
 	.magic = WL_MAGIC,
-	.cousin = PS_MAGIC,
+	.other_magic = PS_MAGIC,
 	.size = sizeof(struct wl_super_onmedia),
 };
 
@@ -39,11 +38,10 @@ static const struct super_kind kind = {
  * wl_super_read - read and verify one superblock copy
  * @base: start of the device's memory
  * @copy: 0 or 1
- * @s: what is there, valid or not
+ * @s: the copy, valid or not
  *
  * Context: Any.
- * Return: true if the copy is whole; its version and geometry may still be
- * unacceptable.
+ * Return: true if the copy is valid; its version and geometry may still be unacceptable.
  */
 bool wl_super_read(void *base, u32 copy, struct wl_super_onmedia *s)
 {
@@ -73,23 +71,33 @@ static bool geometry_valid(const struct wl_super_onmedia *s, u64 size)
 	       (u64)nr_gens * nr_chunks * chunk_size <= end - data;
 }
 
-static u32 clamp_to(u64 value, u32 least, u32 most)
+static u32 clamp_to(u64 value, u32 min, u32 max)
 {
-	value = max_t(u64, value, least);
-	return min_t(u64, value, most);
+	value = max_t(u64, value, min);
+	return min_t(u64, value, max);
 }
 
-/* Lays out a device of @size bytes; the result may still be no valid geometry. */
+/* Chooses the number of generations: a few, and enough to use all of the device. */
+static u32 gens_choose(u64 size, const struct wl_format_options *opt)
+{
+	u64 chunks = opt->nr_chunks ?: WL_MAX_CHUNKS;
+	u64 largest = min_t(u64, WL_MAX_GEN_SIZE, chunks * (opt->chunk_size ?: LARGEST_CHUNK));
+	u32 min_gens = clamp_to(size / MIN_GEN_SIZE, MIN_GENS, DEFAULT_GENS);
+
+	return clamp_to((size + largest - 1) / largest, min_gens, WL_MAX_GENERATIONS);
+}
+
+/* Chooses the layout of a device of @size bytes; its geometry may still be invalid. */
 static void geometry_choose(struct wl_super_onmedia *s, u64 size,
 			    const struct wl_format_options *opt)
 {
 	u32 chunk_size = opt->chunk_size, align = size >= HUGE_MIN_SIZE ? HUGE_ALIGN : WL_PAGE_SIZE;
-	u32 nr_gens = opt->nr_gens ?: clamp_to(size / LEAST_GEN_SIZE, LEAST_GENS, DEFAULT_GENS);
+	u32 nr_gens = opt->nr_gens ?: gens_choose(size, opt);
 	u64 data = wl_round_up(SUPERS_SIZE + (u64)nr_gens * sizeof(struct wl_gen_onmedia), align);
 	u64 gen_size = data < size ? (size - data) / nr_gens : 0;
 
 	if (!chunk_size)
-		chunk_size = clamp_to(gen_size / (opt->nr_chunks ?: DEFAULT_CHUNKS), LEAST_CHUNK,
+		chunk_size = clamp_to(gen_size / (opt->nr_chunks ?: DEFAULT_CHUNKS), MIN_CHUNK_SIZE,
 				      LARGEST_CHUNK) & ~(WL_PAGE_SIZE - 1);
 	gen_size = min_t(u64, gen_size, WL_MAX_GEN_SIZE);
 	s->device_size = cpu_to_le64(size);
@@ -102,7 +110,7 @@ static void geometry_choose(struct wl_super_onmedia *s, u64 size,
 	s->align = cpu_to_le32(opt->align ?: WL_PAGE_SIZE);
 }
 
-/* What an open log is, apart from what it holds. */
+/* Sets the fields of an open log from its superblock. */
 static void fill_in(struct wl *wl, void *base, const struct wl_super_onmedia *s)
 {
 	*wl = (struct wl){
@@ -132,16 +140,16 @@ static void zero_words(const struct wl *wl)
 }
 
 /**
- * wl_format - make an empty log; whatever was on the device is lost
+ * wl_format - make an empty log; overwrites what is on the device
  * @base: start of the device's memory, aligned to a page
  * @size: bytes
- * @opt: identity, and geometry where the caller cares
+ * @opt: identity, and geometry where the caller chooses it
  *
  * Durable on return. Takes time in proportion to the number of chunks.
  *
  * Context: Any.
- * Return: WL_OK; WL_E_TOO_SMALL; WL_E_GEOMETRY: what the options ask for doesn't
- * fit. After an error nothing has been written.
+ * Return: WL_OK; WL_E_TOO_SMALL; WL_E_GEOMETRY: the options don't fit. After an error nothing has been
+ * written.
  */
 enum wl_error wl_format(void *base, u64 size, const struct wl_format_options *opt)
 {
@@ -166,13 +174,13 @@ enum wl_error wl_format(void *base, u64 size, const struct wl_format_options *op
 	return WL_OK;
 }
 
-/* Which copy counts: *@best; only if WL_OK. */
-static enum wl_error supers_judge(const struct wl_super_onmedia *s, const enum copy_state *state,
-				  u32 *best)
+/* Finds the copy that counts. *@best is set only if WL_OK is returned. */
+static enum wl_error supers_choose(const struct wl_super_onmedia *s, const enum copy_state *state,
+				   u32 *best)
 {
 	if (state[0] == COPY_FOREIGN || state[1] == COPY_FOREIGN)
 		return WL_E_FOREIGN;
-	if (state[0] == COPY_COUSIN || state[1] == COPY_COUSIN)
+	if (state[0] == COPY_OTHER_KIND || state[1] == COPY_OTHER_KIND)
 		return WL_E_PAGESTORE;
 	if (state[0] == COPY_BLANK && state[1] == COPY_BLANK)
 		return WL_E_NOT_FORMATTED;
@@ -186,16 +194,16 @@ static enum wl_error supers_judge(const struct wl_super_onmedia *s, const enum c
 }
 
 /**
- * wl_open - find the log on a device
- * @wl: filled in if WL_OK is returned
+ * wl_open - open the log on a device
+ * @wl: set if WL_OK is returned
  * @base: start of the device's memory, aligned to a page
  * @size: bytes; may be more than the log was made for
  * @flags: WL_OPEN_*
  *
- * Rewrites a superblock copy that is damaged, unless WL_OPEN_READ_ONLY.
+ * Rewrites a damaged superblock copy, unless WL_OPEN_READ_ONLY.
  *
- * Context: Any. Reads two pages, not what the log holds.
- * Return: WL_OK, or why there is no log to open.
+ * Context: Any. Reads two pages, not the entries.
+ * Return: WL_OK, or the reason why there is no log to open.
  */
 enum wl_error wl_open(struct wl *wl, void *base, u64 size, u32 flags)
 {
@@ -207,9 +215,9 @@ enum wl_error wl_open(struct wl *wl, void *base, u64 size, u32 flags)
 	if (size < WL_MIN_SIZE)
 		return WL_E_TOO_SMALL;
 	for (copy = 0; copy < WL_NR_SUPERS; copy++)
-		state[copy] = super_judge(&kind, base, copy,
-					  wl_super_read(base, copy, &s[copy]));
-	err = supers_judge(s, state, &best);
+		state[copy] = super_copy_state(&kind, base, copy,
+					       wl_super_read(base, copy, &s[copy]));
+	err = supers_choose(s, state, &best);
 	if (err)
 		return err;
 	if (!geometry_valid(&s[best], size))
@@ -222,8 +230,8 @@ enum wl_error wl_open(struct wl *wl, void *base, u64 size, u32 flags)
 }
 
 /**
- * wl_strerror - say what wl_open() or wl_format() found, to an administrator
- * @err: what it returned
+ * wl_strerror - describe a result of wl_open() or wl_format() to an administrator
+ * @err: the result
  *
  * Return: a sentence without the full stop; never NULL.
  */
@@ -251,7 +259,7 @@ const char *wl_strerror(enum wl_error err)
 }
 
 /**
- * wl_is_bound - does the log belong to an origin?
+ * wl_is_bound - whether the log belongs to an origin
  * @wl: log
  *
  * Context: Any.
@@ -263,25 +271,25 @@ bool wl_is_bound(const struct wl *wl)
 }
 
 /**
- * wl_bind - say which origin the entries of a log belong to
+ * wl_bind - set the origin that the entries of a log belong to
  * @wl: log, not opened read-only
  * @origin_sectors: its size, not 0; an origin may grow, and be bound again
  * @origin_id: a name that stays with the device, padded with zeros; all zero:
  *	none is known
  *
- * Durable on return.
+ * Clears the fingerprint. Durable on return.
  *
- * Context: Any; the caller keeps others off the superblock.
+ * Context: Any; the caller excludes others from the superblock.
  */
 void wl_bind(struct wl *wl, u64 origin_sectors, const u8 origin_id[WL_ORIGIN_ID_SIZE])
 {
 	wl->super.origin_sectors = cpu_to_le64(origin_sectors);
 	memcpy(wl->super.origin_id, origin_id, WL_ORIGIN_ID_SIZE);
-	supers_update(&kind, wl->base, &wl->super);
+	wl_fingerprint_set(wl, WL_FINGERPRINT_NONE);
 }
 
 /**
- * wl_bound_to - does the log belong to this origin?
+ * wl_bound_to - whether the log belongs to this origin
  * @wl: log, bound
  * @origin_id: as in wl_bind()
  *
@@ -296,16 +304,92 @@ bool wl_bound_to(const struct wl *wl, const u8 origin_id[WL_ORIGIN_ID_SIZE])
 }
 
 /**
- * wl_unbind - let the log belong to no origin
+ * wl_unbind - release the log from its origin
  * @wl: log, not opened read-only; all its generations are free
  *
  * Durable on return.
  *
- * Context: Any; the caller keeps others off the superblock.
+ * Context: Any; the caller excludes others from the superblock.
  */
 void wl_unbind(struct wl *wl)
 {
 	wl->super.origin_sectors = 0;
 	memset(wl->super.origin_id, 0, WL_ORIGIN_ID_SIZE);
+	wl_fingerprint_set(wl, WL_FINGERPRINT_NONE);
+}
+
+/**
+ * wl_fingerprint - the stored fingerprint of the origin
+ * @wl: log
+ *
+ * Context: Any.
+ * Return: a result of wl_fingerprint_of(), or WL_FINGERPRINT_NONE, _CHANGING.
+ */
+u32 wl_fingerprint(const struct wl *wl)
+{
+	return le32_to_cpu(wl->super.fingerprint);
+}
+
+/**
+ * wl_fingerprint_set - store the fingerprint of the origin
+ * @wl: log, not opened read-only
+ * @fingerprint: of the origin's durable content; or WL_FINGERPRINT_CHANGING, before
+ *	its blocks are changed; or WL_FINGERPRINT_NONE
+ *
+ * Durable on return.
+ *
+ * Context: Any; the caller excludes others from the superblock.
+ */
+void wl_fingerprint_set(struct wl *wl, u32 fingerprint)
+{
+	u32 flags = le32_to_cpu(wl->super.flags) & ~WL_SUPER_FINGERPRINT;
+
+	if (fingerprint)
+		flags |= WL_SUPER_FINGERPRINT;
+	wl->super.flags = cpu_to_le32(flags);
+	wl->super.fingerprint = cpu_to_le32(fingerprint);
 	supers_update(&kind, wl->base, &wl->super);
+}
+
+/**
+ * wl_fingerprint_blocks - how many blocks the fingerprint of an origin covers
+ * @origin_sectors: the origin's size
+ *
+ * Context: Any.
+ * Return: the number of whole blocks, WL_FINGERPRINT_BLOCKS at most.
+ */
+u32 wl_fingerprint_blocks(u64 origin_sectors)
+{
+	return min_t(u64, origin_sectors / (WL_PAGE_SIZE >> WL_SECTOR_SHIFT), WL_FINGERPRINT_BLOCKS);
+}
+
+/**
+ * wl_fingerprint_block - checksum of a block of the origin
+ * @wl: log
+ * @block: WL_PAGE_SIZE bytes
+ *
+ * Context: Any.
+ * Return: the checksum, for wl_fingerprint_of().
+ */
+__le32 wl_fingerprint_block(const struct wl *wl, const void *block)
+{
+	return cpu_to_le32(crc32c(wl->seed, block, WL_PAGE_SIZE));
+}
+
+/**
+ * wl_fingerprint_of - the fingerprint of an origin
+ * @wl: log
+ * @blocks: from wl_fingerprint_block(), of the origin's first blocks
+ * @nr_blocks: from wl_fingerprint_blocks()
+ *
+ * Context: Any.
+ * Return: for wl_fingerprint_set(); WL_FINGERPRINT_NONE if there are no blocks.
+ */
+u32 wl_fingerprint_of(const struct wl *wl, const __le32 *blocks, u32 nr_blocks)
+{
+	u32 sum = crc32c(wl->seed, blocks, nr_blocks * sizeof(*blocks));
+
+	if (!nr_blocks)
+		return WL_FINGERPRINT_NONE;
+	return max_t(u32, sum, WL_FINGERPRINT_CHANGING + 1);
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* How long a step took: what a target keeps for each CPU and phase, and how it prints it. */
+/* Latencies: kept for each CPU and phase, and printed by a message. */
 #ifndef FOREBAY_DM_LATENCY_H
 #define FOREBAY_DM_LATENCY_H
 
 #include <linux/device-mapper.h>
 #include <linux/percpu.h>
 
-#define LATENCY_BINS	32		/* bin i: below 2^(i + 7) ns, not below half of that */
+#define LATENCY_BINS	32		/* bin i: from 2^(i + 6) to below 2^(i + 7) ns */
 
 struct latency {
 	u64 ns;
@@ -20,8 +20,8 @@ static inline void latency_add(struct latency __percpu *latency, u64 ns)
 }
 
 /*
- * A line, without its end: the name and, if anything was measured, the sum in ns and
- * each bin that isn't empty as "<limit in ns:count".
+ * Prints a line without its end: the name and, if anything was measured, the sum in ns and each bin
+ * that isn't empty, as "<limit in ns:count".
  */
 static inline unsigned int latency_print(const struct latency __percpu *latency, const char *name,
 					 char *result, unsigned int maxlen, unsigned int sz)
@@ -46,7 +46,7 @@ static inline unsigned int latency_print(const struct latency __percpu *latency,
 	return sz;
 }
 
-/* What a target answers to the message that asks for them: a line for each of @nr phases. */
+/* The answer to the message latency show: a line for each of @nr phases. */
 static inline int latencies_print(const struct latency __percpu *latencies, const char * const *names, u32 nr,
 				  char *result, unsigned int maxlen)
 {

@@ -2,8 +2,8 @@
 /*
  * /dev/forebay-emu-control, and the list of devices.
  *
- * A device is in the list from when it works until nobody can open it any more; who uses one without the
- * mutex (observe.c) does so under RCU, and it is freed after a grace period.
+ * A device is in the list from its creation until it can't be opened any more. observe.c uses devices
+ * without emu_mutex, under RCU; so a device is freed after a grace period.
  */
 #include <linux/capability.h>
 #include <linux/miscdevice.h>
@@ -17,12 +17,16 @@ LIST_HEAD(emu_devices);
 DEFINE_MUTEX(emu_mutex);
 DEFINE_RWLOCK(emu_power);
 
-/* The least number that is free; *@before is the link that it goes behind: the list is in order. */
+/*
+ * Returns the lowest free number. *@before is the link after which the new device belongs in the sorted
+ * list.
+ */
 static u32 emu_free_index(struct list_head **before)
 {
 	struct emu_device *emu;
 	u32 index = 0;
 
+	lockdep_assert_held(&emu_mutex);
 	*before = &emu_devices;
 	list_for_each_entry(emu, &emu_devices, link) {
 		if (emu->index != index)
@@ -39,7 +43,8 @@ static int emu_check(const struct forebay_emu_create *want)
 	    !want->bytes || !PAGE_ALIGNED(want->bytes) || want->bytes > LONG_MAX ||
 	    want->read_delay_ns > FOREBAY_EMU_MAX_DELAY || want->write_delay_ns > FOREBAY_EMU_MAX_DELAY ||
 	    (want->bandwidth && want->bandwidth < FOREBAY_EMU_MIN_BANDWIDTH) ||
-	    want->node < NUMA_NO_NODE || want->node >= MAX_NUMNODES || (want->node >= 0 && !node_online(want->node)))
+	    want->node < NUMA_NO_NODE || want->node >= MAX_NUMNODES ||
+	    (want->node >= 0 && !node_online(want->node)))
 		return -EINVAL;
 	return 0;
 }
@@ -72,16 +77,17 @@ static int emu_create(struct forebay_emu_create __user *user)
 }
 
 /**
- * emu_find() - the device of a number
+ * emu_find() - find a device by number
  * @index: its number
  *
- * Context: emu_mutex is held.
+ * Context: Under emu_mutex.
  * Return: the device, or NULL.
  */
 struct emu_device *emu_find(u32 index)
 {
 	struct emu_device *emu;
 
+	lockdep_assert_held(&emu_mutex);
 	list_for_each_entry(emu, &emu_devices, link)
 		if (emu->index == index)
 			return emu;
@@ -161,7 +167,7 @@ static int __init emu_init(void)
 	return err;
 }
 
-/* The module's users are the open disks and the control device; none is left. */
+/* Open disks and the control device hold references to the module, so none of them is left. */
 static void __exit emu_exit(void)
 {
 	struct emu_device *emu, *next;

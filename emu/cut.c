@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What a power cut at this moment would leave of some devices, put into others: whoever uses the first goes on,
- * and what is left can be mounted beside it. So a cut takes milliseconds, and a boot has thousands.
+ * Copies what a power cut at this moment would leave of some devices to others. The users of the first
+ * devices continue, and the copies can be mounted beside them. So a cut takes milliseconds, and one
+ * boot has thousands of cuts.
  *
- * All that was fenced survives; of each 8 bytes that were stored and not fenced, or of each block that was written
- * and not flushed, the new ones may or may not: none of them, all, or each as chance has it.
+ * All that was fenced survives. Each 8 bytes that were stored and not fenced may survive or not, as may
+ * each block that was written and not flushed. A cut chooses for all: none, all, or each at random.
  */
 #include <linux/bitmap.h>
 #include <linux/prandom.h>
@@ -13,7 +14,7 @@
 
 enum emu_survive { EMU_NONE, EMU_ALL, EMU_SOME, EMU_KINDS };
 
-/* Must the page be put together anew, and shall it be the next time? */
+/* True if the page must be computed again. Also marks whether it must be at the next cut. */
 static bool emu_page_stale(struct emu_device *from, struct emu_device *to, unsigned long page, bool known)
 {
 	bool changed = test_and_clear_bit(page, from->shadow.changed);
@@ -21,7 +22,7 @@ static bool emu_page_stale(struct emu_device *from, struct emu_device *to, unsig
 	changed |= test_and_clear_bit(page, to->shadow.changed);
 	if (memcmp(from->memory + PFN_PHYS(page), from->shadow.durable + PFN_PHYS(page), PAGE_SIZE)) {
 		set_bit(page, from->shadow.changed);
-		/* Nobody flushes what is durable at once, so nothing is heard of a mapping's stores. */
+		/* Durable stores need no flush here, so stores of user mappings aren't observed. */
 		changed |= from->flags & FOREBAY_EMU_CPU_CACHES;
 	}
 	return changed || !known;
@@ -32,7 +33,7 @@ static void emu_cut_page(struct emu_device *from, struct emu_device *to, unsigne
 {
 	const u64 *memory = (u64 *)(from->memory + PFN_PHYS(page));
 	const u64 *durable = (u64 *)(from->shadow.durable + PFN_PHYS(page));
-	u64 *left = (u64 *)(to->memory + PFN_PHYS(page));
+	u64 *surviving = (u64 *)(to->memory + PFN_PHYS(page));
 	unsigned int step = test_bit(page, from->shadow.by_block) ? PAGE_SIZE / sizeof(u64) : 1;
 	bool survives = false;
 	unsigned int i;
@@ -41,19 +42,20 @@ static void emu_cut_page(struct emu_device *from, struct emu_device *to, unsigne
 		if (i % step == 0)
 			survives = kind == EMU_ALL || (from->flags & FOREBAY_EMU_CPU_CACHES) ||
 				   (kind == EMU_SOME && (prandom_u32_state(chance) & 1));
-		left[i] = survives ? READ_ONCE(memory[i]) : durable[i];
+		surviving[i] = survives ? READ_ONCE(memory[i]) : durable[i];
 	}
-	memcpy(to->shadow.durable + PFN_PHYS(page), left, PAGE_SIZE);
+	memcpy(to->shadow.durable + PFN_PHYS(page), surviving, PAGE_SIZE);
 }
 
-/* emu_power is held exclusively: nothing becomes durable meanwhile. */
+/* Context: emu_power is held exclusively, so nothing becomes durable meanwhile. */
 static void emu_cut_pair(struct emu_device *from, struct emu_device *to, enum emu_survive kind,
 			 struct rnd_state *chance)
 {
 	bool known = from->shadow.partner == to->index && to->shadow.partner == from->index;
 	unsigned long page;
 
-	emu_shadow_forget(to);
+	lockdep_assert_held_write(&emu_power);
+	emu_shadow_drop_pending(to);
 	for (page = 0; page < from->size >> PAGE_SHIFT; page++)
 		if (emu_page_stale(from, to, page, known))
 			emu_cut_page(from, to, page, kind, chance);
@@ -71,12 +73,12 @@ static int emu_check_pair(const struct emu_device *from, const struct emu_device
 }
 
 /**
- * emu_cut() - cut the power
- * @cut: of which devices, and where what is left goes
+ * emu_cut() - cut the power of devices
+ * @cut: the devices, and where the surviving bytes are copied to
  *
- * Context: emu_mutex is held.
- * Return: 0; -ENODEV if there is no such device, -EINVAL if two don't fit, -EBUSY if one that shall be filled
- * is in use.
+ * Context: Under emu_mutex. Sleeps.
+ * Return: 0; -ENODEV: there is no such device; -EINVAL: the devices of a pair don't match; -EBUSY: a
+ * device to be filled is in use.
  */
 int emu_cut(const struct forebay_emu_cut *cut)
 {
@@ -86,6 +88,7 @@ int emu_cut(const struct forebay_emu_cut *cut)
 	u32 i, closed = 0;
 	int err = 0;
 
+	lockdep_assert_held(&emu_mutex);
 	prandom_seed_state(&chance, cut->seed);
 	kind = prandom_u32_state(&chance) % EMU_KINDS;
 	for (i = 0; i < cut->nr && !err; i++) {

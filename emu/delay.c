@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Slowness. A copy takes its delay, and its share of the bandwidth, which all copies of a device draw from
- * one after the other. Who waits spins, as a processor that waits for memory does.
+ * Delays. A copy takes its delay, and its share of the bandwidth. The copies of a device draw their
+ * shares one after the other. A waiting task spins, as a CPU that waits for memory does.
  */
 #include <linux/ktime.h>
 #include <linux/processor.h>
 
 #include "emu.h"
 
-/* When a copy of @len bytes that comes now has had its share. */
+/* Returns when a copy of @len bytes that starts now has had its share of the bandwidth, in ns. */
 static u64 emu_share(struct emu_delay *delay, u64 now, size_t len)
 {
 	u64 bandwidth = READ_ONCE(delay->bandwidth), until;
@@ -35,11 +35,11 @@ static void emu_delay_copy(struct emu_delay *delay, u64 ns, size_t len)
 }
 
 /**
- * emu_delay_read() - spin for as long as a read takes longer than memory does
+ * emu_delay_read() - spin for the time that a read takes longer than from memory
  * @emu: the device
  * @len: bytes
  *
- * Context: any.
+ * Context: Any.
  */
 void emu_delay_read(struct emu_device *emu, size_t len)
 {
@@ -47,9 +47,11 @@ void emu_delay_read(struct emu_device *emu, size_t len)
 }
 
 /**
- * emu_delay_write() - the same for a write
+ * emu_delay_write() - spin for the time that a write takes longer than to memory
  * @emu: the device
  * @len: bytes
+ *
+ * Context: Any.
  */
 void emu_delay_write(struct emu_device *emu, size_t len)
 {

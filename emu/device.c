@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * One emulated device: ordinary memory behind a block device, which DAX users may use directly.
+ * One emulated device: ordinary memory behind a block device, also accessible by DAX.
  *
- * A tracked device has a volatile write cache as a disk has one: what is written through the block device
- * is durable after a flush, or with FUA. On others writing is all there is to it.
+ * A tracked device has a volatile write cache, as a disk has: bytes written through the block device
+ * are durable after a flush, or with FUA. Other devices are untracked, and flushes have no effect on
+ * their content.
  */
 #include <linux/dax.h>
 #include <linux/highmem.h>
@@ -32,10 +33,10 @@ static void emu_read(struct emu_device *emu, struct bio_vec *bv, u64 offset)
 	emu_delay_read(emu, bv->bv_len);
 }
 
-/* The block device's write cache is one for all: whoever flushes makes durable what anybody has written. */
+/* The block device has one write cache: a flush makes the writes of all users durable. */
 static void emu_flush(struct emu_device *emu)
 {
-	wmb();		/* memcpy_flushcache() stores past the caches, in no order */
+	wmb();		/* memcpy_flushcache() stores past the caches, unordered */
 	if (emu_tracked(emu))
 		emu_shadow_fence(emu, emu);
 }
@@ -43,7 +44,7 @@ static void emu_flush(struct emu_device *emu)
 static void emu_submit_bio(struct bio *bio)
 {
 	struct emu_device *emu = bio->bi_bdev->bd_disk->private_data;
-	unsigned long began = bio_start_io_acct(bio);
+	unsigned long start_time = bio_start_io_acct(bio);
 	struct bvec_iter iter;
 	struct bio_vec bv;
 
@@ -57,7 +58,7 @@ static void emu_submit_bio(struct bio *bio)
 	}
 	if (bio->bi_opf & REQ_FUA)
 		emu_flush(emu);
-	bio_end_io_acct(bio, began);
+	bio_end_io_acct(bio, start_time);
 	bio_endio(bio);
 }
 
@@ -74,7 +75,7 @@ static const struct block_device_operations emu_fops = {
 	.submit_bio	= emu_submit_bio,
 };
 
-/* Without PFN_DEV: these are no device's pages. They lie side by side for the kernel only. */
+/* Without PFN_DEV: the pages belong to no device. They are contiguous only in the kernel's mapping. */
 static long emu_direct_access(struct dax_device *dax, pgoff_t page, long pages, enum dax_access_mode mode,
 			      void **address, pfn_t *pfn)
 {
@@ -101,7 +102,7 @@ static const struct dax_operations emu_dax_operations = {
 	.zero_page_range	= emu_zero_page_range,
 };
 
-/* So much memory that nobody is killed for it. */
+/* Allocates the memory, unless that could provoke the OOM killer. */
 static int emu_allocate(struct emu_device *emu, int node)
 {
 	u64 copies = emu_tracked(emu) ? 2 : 1;
@@ -151,11 +152,11 @@ static int emu_add_disk(struct emu_device *emu)
 }
 
 /**
- * emu_device_create() - make a device
- * @want: what is wanted, checked
- * @index: its number, nobody else's
+ * emu_device_create() - create a device
+ * @want: its description, checked
+ * @index: its number, free
  *
- * Context: may sleep; emu_mutex is held.
+ * Context: Under emu_mutex. Sleeps.
  * Return: the device, not in the list yet; -ENOMEM, or another error.
  */
 struct emu_device *emu_device_create(const struct forebay_emu_create *want, u32 index)
@@ -163,6 +164,7 @@ struct emu_device *emu_device_create(const struct forebay_emu_create *want, u32 
 	struct emu_device *emu = kzalloc(sizeof(*emu), GFP_KERNEL);
 	int err;
 
+	lockdep_assert_held(&emu_mutex);
 	if (!emu)
 		return ERR_PTR(-ENOMEM);
 	emu->index = index;
@@ -182,15 +184,17 @@ struct emu_device *emu_device_create(const struct forebay_emu_create *want, u32 
 }
 
 /**
- * emu_device_close() - nobody shall open it from now on
- * @emu: the device; emu_mutex is held
+ * emu_device_close() - prevent further opens
+ * @emu: the device
  *
- * Return: 0, or -EBUSY if somebody has it open.
+ * Context: Under emu_mutex. Sleeps.
+ * Return: 0, or -EBUSY: the device is open.
  */
 int emu_device_close(struct emu_device *emu)
 {
 	int err = 0;
 
+	lockdep_assert_held(&emu_mutex);
 	mutex_lock(&emu->disk->open_mutex);
 	if (disk_openers(emu->disk))
 		err = -EBUSY;
@@ -201,19 +205,24 @@ int emu_device_close(struct emu_device *emu)
 }
 
 /**
- * emu_device_reopen() - it may be opened again
- * @emu: the device, closed by emu_device_close(); emu_mutex is held
+ * emu_device_reopen() - permit opens again
+ * @emu: the device, closed by emu_device_close()
+ *
+ * Context: Under emu_mutex. Sleeps.
  */
 void emu_device_reopen(struct emu_device *emu)
 {
+	lockdep_assert_held(&emu_mutex);
 	mutex_lock(&emu->disk->open_mutex);
 	emu->closed = false;
 	mutex_unlock(&emu->disk->open_mutex);
 }
 
 /**
- * emu_device_free() - take a device down, or what there is of it
- * @emu: the device; nobody has it open or can find it
+ * emu_device_free() - free a device, even a partly created one
+ * @emu: the device; it isn't open, and can't be found
+ *
+ * Context: Task. Sleeps.
  */
 void emu_device_free(struct emu_device *emu)
 {

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * forebay-emu.ko: persistent memory made of ordinary memory, for trying things out and for tests. Its contents
- * go with the power, and it says so.
+ * forebay-emu.ko: persistent memory made of ordinary memory, for trials and tests. Its contents are
+ * lost with the power, and its messages say so.
  *
- *   control.c   /dev/forebay-emu-control: devices are made, removed, cut
- *   device.c    one device: its memory, its disk, its DAX side
+ *   control.c   /dev/forebay-emu-control: devices are created, removed, cut
+ *   device.c    one device: its memory, its disk, its DAX interface
  *   sysfs.c     /sys/block/forebay-emuN/emu/
- *   delay.c     slowness: of the block device's copies, and of those that Forebay's own helpers make
- *   observe.c   hears of these helpers' stores, copies and fences (core/pm_trace.h)
- *   shadow.c    what of a tracked device is durable
- *   cut.c       what a power cut would leave, put into other devices
+ *   delay.c     delays: of the block device's copies, and of the copies by core/'s primitives
+ *   observe.c   probes for these primitives' stores, copies and fences (core/pm_trace.h)
+ *   shadow.c    what is durable of a tracked device
+ *   cut.c       what a power cut would leave, copied to other devices
  *
- * The memory is virtually contiguous, of pages that are no device's (pfn_t without PFN_DEV): that is how forebay
- * and the write log know that it is volatile.
+ * The memory is virtually contiguous, of pages that belong to no device (pfn_t without PFN_DEV). By
+ * this, forebay and the write log detect that the memory is volatile.
  *
- * Locks: emu_mutex (the list of devices, changed under it and read under RCU), then a disk's open_mutex.
- * emu_power is held shared, with preemption off, while a tracked device's durable bytes change, and exclusively
- * while power is cut, so a cut is one moment for all devices; a shadow's own lock is inside it.
+ * LOCK ORDER: emu_mutex (the list of devices, changed under it and read under RCU), then a disk's
+ * open_mutex. emu_power is held shared, with preemption off, while a tracked device's durable bytes
+ * change. It is held exclusively during a power cut, so that a cut is one moment for all devices. A
+ * shadow's own lock is taken inside it.
  */
 #ifndef FOREBAY_EMU_H
 #define FOREBAY_EMU_H
@@ -31,10 +32,10 @@
 struct dax_device;
 
 /*
- * struct emu_delay - how slow a device is; all may change at any time
+ * struct emu_delay - delays of a device; all may change at any time
  * @read_ns, @write_ns: of each copy
  * @bandwidth: bytes a second; 0: no limit
- * @busy_until: when the last copy that was let in will be through, ns of ktime
+ * @busy_until: when the last admitted copy will end, ns of ktime
  */
 struct emu_delay {
 	u64 read_ns;
@@ -46,11 +47,13 @@ struct emu_delay {
 /*
  * struct emu_shadow - what is durable of a tracked device
  * @durable: as large as the device
- * @changed: a bit for each page that may differ between memory and @durable, or from what it was when this
- *	device was last part of a cut
- * @by_block: a bit for each page that the block device wrote to last: a disk's blocks are old or new as a whole
+ * @changed: a bit for each page that may differ between memory and @durable, or that may have changed
+ * since the device's last cut
+ * @by_block: a bit for each page last written through the block device: a disk's blocks are old or new
+ * as a whole
+ * @lock: protects @pending, and the bytes of @durable
  * @pending: struct emu_pending, sent and not fenced yet
- * @partner: the device that the last cut filled from this, or this from
+ * @partner: the other device of the last cut
  */
 struct emu_shadow {
 	u8 *durable;
@@ -67,9 +70,9 @@ struct emu_shadow {
  * @index: /dev/forebay-emuINDEX
  * @flags: FOREBAY_EMU_*
  * @size: bytes
- * @memory: all of it, in one piece
- * @closed: nobody may open it any more; under the disk's open_mutex
- * @shadow: of a tracked device
+ * @memory: all of it, virtually contiguous
+ * @closed: the device can't be opened any more; under the disk's open_mutex
+ * @shadow: only if tracked
  */
 struct emu_device {
 	struct list_head link;
@@ -84,7 +87,7 @@ struct emu_device {
 	struct emu_shadow shadow;
 };
 
-/* Changed under emu_mutex, and read under that or RCU. */
+/* Changed under emu_mutex; read under emu_mutex or RCU. */
 extern struct list_head emu_devices;
 extern struct mutex emu_mutex;
 extern rwlock_t emu_power;
@@ -103,7 +106,7 @@ void emu_observe_exit(void);
 
 int emu_shadow_init(struct emu_device *emu);
 void emu_shadow_free(struct emu_device *emu);
-void emu_shadow_forget(struct emu_device *emu);
+void emu_shadow_drop_pending(struct emu_device *emu);
 void emu_shadow_stored(struct emu_device *emu, u64 offset);
 void emu_shadow_sent(struct emu_device *emu, u64 offset, size_t len, const void *owner);
 void emu_shadow_write(struct emu_device *emu, u64 offset, const void *from, size_t len);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Hears of what Forebay's modules do to persistent memory: each that is loaded has the tracepoints of
- * core/pm_trace.h, and gets our probes when it comes, or when we do.
+ * Observes how Forebay's modules use persistent memory. Each module has the tracepoints of
+ * core/pm_trace.h. They get probes when the module is loaded, or when this module is.
  *
- * The probes run wherever a module stores, with preemption off.
+ * The probes run in the context of the module's store, with preemption off.
  */
 #include <linux/module.h>
 #include <linux/rculist.h>
@@ -12,7 +12,7 @@
 
 #include "emu.h"
 
-/* The device that an address belongs to; under rcu_read_lock(). */
+/* Returns the device that an address belongs to. Context: Under rcu_read_lock(). */
 static struct emu_device *emu_of(const void *address)
 {
 	struct emu_device *emu;
@@ -23,7 +23,7 @@ static struct emu_device *emu_of(const void *address)
 	return NULL;
 }
 
-static void emu_saw_store(void *data, void *to)
+static void emu_probe_store(void *data, void *to)
 {
 	struct emu_device *emu;
 
@@ -34,7 +34,7 @@ static void emu_saw_store(void *data, void *to)
 	rcu_read_unlock();
 }
 
-static void emu_saw_write(void *data, void *to, size_t len)
+static void emu_probe_write(void *data, void *to, size_t len)
 {
 	struct emu_device *emu;
 
@@ -48,7 +48,7 @@ static void emu_saw_write(void *data, void *to, size_t len)
 	rcu_read_unlock();
 }
 
-static void emu_saw_read(void *data, const void *from, size_t len)
+static void emu_probe_read(void *data, const void *from, size_t len)
 {
 	struct emu_device *emu;
 
@@ -59,7 +59,7 @@ static void emu_saw_read(void *data, const void *from, size_t len)
 	rcu_read_unlock();
 }
 
-static void emu_saw_fence(void *data, struct task_struct *task)
+static void emu_probe_fence(void *data, struct task_struct *task)
 {
 	struct emu_device *emu;
 
@@ -74,10 +74,10 @@ static const struct {
 	const char *name;
 	void *probe;
 } emu_probes[] = {
-	{ "forebay_pm_store", emu_saw_store },
-	{ "forebay_pm_write", emu_saw_write },
-	{ "forebay_pm_read", emu_saw_read },
-	{ "forebay_pm_fence", emu_saw_fence },
+	{ "forebay_pm_store", emu_probe_store },
+	{ "forebay_pm_write", emu_probe_write },
+	{ "forebay_pm_read", emu_probe_read },
+	{ "forebay_pm_fence", emu_probe_fence },
 };
 
 static void emu_attach(struct tracepoint *tp, bool on)
@@ -94,7 +94,10 @@ static void emu_attach(struct tracepoint *tp, bool on)
 	}
 }
 
-/* Called for all modules that are there when we come and, when we go, for those still there. */
+/*
+ * Called when a module is loaded or removed. At our own load it is called for all present modules, and
+ * likewise at our removal.
+ */
 static int emu_module_notify(struct notifier_block *nb, unsigned long state, void *data)
 {
 	struct module *mod = ((struct tp_module *)data)->mod;
@@ -110,8 +113,9 @@ static int emu_module_notify(struct notifier_block *nb, unsigned long state, voi
 static struct notifier_block emu_module_block = { .notifier_call = emu_module_notify };
 
 /**
- * emu_observe_init() - begin to listen
+ * emu_observe_init() - attach the probes
  *
+ * Context: Task. Sleeps.
  * Return: 0 or a negative errno.
  */
 int emu_observe_init(void)
@@ -120,7 +124,9 @@ int emu_observe_init(void)
 }
 
 /**
- * emu_observe_exit() - listen no more; no probe of ours runs when this returns
+ * emu_observe_exit() - detach the probes; none of them runs on return
+ *
+ * Context: Task. Sleeps.
  */
 void emu_observe_exit(void)
 {

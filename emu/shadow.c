@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What of a tracked device would survive a power cut. Bytes become durable as they do in persistent memory:
- * they are sent (copied past the caches, or their lines flushed), with what they were at that moment; and when
- * the task that has sent them makes a fence, they are there. Of the block device's writes the owner is the
- * device itself, and its fence is a flush.
+ * What of a tracked device would survive a power cut. Bytes become durable as in persistent memory.
+ * First they are sent, with their value of that moment: copied past the caches, or their lines flushed.
+ * They are durable when the task that has sent them makes a fence. The sender of the block device's
+ * writes is the device itself, and its fence is a flush.
  *
- * What user mappings store is heard of only when forebay flushes it.
+ * Stores through user mappings are observed only when forebay flushes them.
  */
 #include <linux/sched.h>
 #include <linux/slab.h>
@@ -13,7 +13,7 @@
 
 #include "emu.h"
 
-/* Bytes that were sent by @owner, and are not fenced. */
+/* Bytes that @owner has sent and not fenced. */
 struct emu_pending {
 	struct list_head link;
 	const void *owner;
@@ -23,10 +23,11 @@ struct emu_pending {
 };
 
 /**
- * emu_shadow_init() - begin to keep what is durable
+ * emu_shadow_init() - begin to track what is durable
  * @emu: the device, its memory all zero
  *
- * Return: 0 or -ENOMEM; emu_shadow_free() in any case.
+ * Context: Task. Sleeps.
+ * Return: 0 or -ENOMEM; emu_shadow_free() is needed in either case.
  */
 int emu_shadow_init(struct emu_device *emu)
 {
@@ -42,12 +43,12 @@ int emu_shadow_init(struct emu_device *emu)
 }
 
 /**
- * emu_shadow_forget() - what was sent and is not fenced never comes through
+ * emu_shadow_drop_pending() - drop bytes that were sent and not fenced
  * @emu: a tracked device
  *
- * Context: emu_power is held exclusively, or nobody else knows the device.
+ * Context: emu_power is held exclusively, or the device isn't in use yet or any more.
  */
-void emu_shadow_forget(struct emu_device *emu)
+void emu_shadow_drop_pending(struct emu_device *emu)
 {
 	struct emu_pending *pending, *next;
 
@@ -57,24 +58,26 @@ void emu_shadow_forget(struct emu_device *emu)
 }
 
 /**
- * emu_shadow_free() - forget it
+ * emu_shadow_free() - end the tracking
  * @emu: the device, tracked or not
+ *
+ * Context: Task. Sleeps.
  */
 void emu_shadow_free(struct emu_device *emu)
 {
 	if (emu->shadow.durable)
-		emu_shadow_forget(emu);
+		emu_shadow_drop_pending(emu);
 	vfree(emu->shadow.durable);
 	kvfree(emu->shadow.changed);
 	kvfree(emu->shadow.by_block);
 }
 
 /**
- * emu_shadow_stored() - 8 bytes were stored to
+ * emu_shadow_stored() - note a store of 8 bytes
  * @emu: a tracked device
- * @offset: theirs
+ * @offset: of the bytes
  *
- * Context: any but interrupts.
+ * Context: Any but interrupts.
  */
 void emu_shadow_stored(struct emu_device *emu, u64 offset)
 {
@@ -83,13 +86,16 @@ void emu_shadow_stored(struct emu_device *emu, u64 offset)
 }
 
 /*
- * Memory takes what is sent to one place in the order it was sent. So whoever has sent the same bytes before @last (NULL:
- * at any time), and makes his fence only later, must not bring the older ones back.
+ * Memory keeps the order of what is sent to one place. A task that has sent the same bytes before @last
+ * (NULL: at any time) may fence later. So its older copy gets the new bytes, and can't bring the old
+ * ones back.
  */
-static void emu_supersede(struct emu_shadow *shadow, u64 offset, u32 len, const u8 *data, const struct emu_pending *last)
+static void emu_supersede(struct emu_shadow *shadow, u64 offset, u32 len, const u8 *data,
+			  const struct emu_pending *last)
 {
 	struct emu_pending *older;
 
+	lockdep_assert_held(&shadow->lock);
 	list_for_each_entry(older, &shadow->pending, link) {
 		u64 from = max(older->offset, offset);
 		u64 to = min(older->offset + older->len, offset + len);
@@ -101,11 +107,12 @@ static void emu_supersede(struct emu_shadow *shadow, u64 offset, u32 len, const 
 	}
 }
 
-/* Within one page; emu_power is held. */
+/* Sends bytes of one page. */
 static void emu_send_page(struct emu_device *emu, u64 offset, u32 len, const void *owner)
 {
 	struct emu_pending *pending = kmalloc(struct_size(pending, data, len), GFP_ATOMIC | __GFP_NOWARN);
 
+	lockdep_assert_held_read(&emu_power);
 	set_bit(offset >> PAGE_SHIFT, emu->shadow.changed);
 	spin_lock(&emu->shadow.lock);
 	if (pending) {
@@ -115,7 +122,10 @@ static void emu_send_page(struct emu_device *emu, u64 offset, u32 len, const voi
 		memcpy(pending->data, emu->memory + offset, len);
 		list_add_tail(&pending->link, &emu->shadow.pending);
 	} else {
-		/* As if it had come through at once: no cut that finds too little missing is wrong. */
+		/*
+		 * Without memory the bytes are durable at once: a cut then loses less than it might,
+		 * which is still a correct result.
+		 */
 		emu_supersede(&emu->shadow, offset, len, emu->memory + offset, NULL);
 		memcpy(emu->shadow.durable + offset, emu->memory + offset, len);
 	}
@@ -126,6 +136,7 @@ static void emu_send(struct emu_device *emu, u64 offset, size_t len, const void 
 {
 	u64 end = min(offset + len, emu->size);
 
+	lockdep_assert_held_read(&emu_power);
 	while (offset < end) {
 		u32 part = min(end - offset, PAGE_SIZE - offset_in_page(offset));
 
@@ -136,13 +147,13 @@ static void emu_send(struct emu_device *emu, u64 offset, size_t len, const void 
 }
 
 /**
- * emu_shadow_sent() - bytes are on their way
+ * emu_shadow_sent() - note that bytes were sent
  * @emu: a tracked device
- * @offset: of the first
- * @len: how many
+ * @offset: of the first byte
+ * @len: number of bytes
  * @owner: the task whose fence makes them durable
  *
- * Context: any but interrupts.
+ * Context: Any but interrupts.
  */
 void emu_shadow_sent(struct emu_device *emu, u64 offset, size_t len, const void *owner)
 {
@@ -152,13 +163,13 @@ void emu_shadow_sent(struct emu_device *emu, u64 offset, size_t len, const void 
 }
 
 /**
- * emu_shadow_write() - write as a disk does, into a cache that a flush empties
+ * emu_shadow_write() - write like a disk, into a cache that a flush empties
  * @emu: a tracked device
  * @offset: of the first byte
- * @from: what to write
- * @len: how many, within a page of @from
+ * @from: source
+ * @len: number of bytes, within a page of @from
  *
- * Context: any but interrupts.
+ * Context: Any but interrupts.
  */
 void emu_shadow_write(struct emu_device *emu, u64 offset, const void *from, size_t len)
 {
@@ -169,11 +180,11 @@ void emu_shadow_write(struct emu_device *emu, u64 offset, const void *from, size
 }
 
 /**
- * emu_shadow_fence() - what somebody has sent is durable
+ * emu_shadow_fence() - make durable what an owner has sent
  * @emu: a tracked device
- * @owner: who
+ * @owner: as in emu_shadow_sent()
  *
- * Context: any but interrupts.
+ * Context: Any but interrupts.
  */
 void emu_shadow_fence(struct emu_device *emu, const void *owner)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* /sys/block/forebay-emuN/emu/: what a device is, and how slow. */
+/* /sys/block/forebay-emuN/emu/: a device's properties and delays. */
 #include <linux/device.h>
 #include <linux/sysfs.h>
 
@@ -22,27 +22,28 @@ static ssize_t tracked_show(struct device *dev, struct device_attribute *attr, c
 }
 static DEVICE_ATTR_RO(tracked);
 
-static ssize_t emu_store_number(const char *buf, size_t len, u64 *number, u64 least, u64 most)
+static ssize_t emu_store_number(const char *buf, size_t len, u64 *number, u64 min, u64 max)
 {
 	u64 value;
 	int err = kstrtou64(buf, 0, &value);
 
 	if (err)
 		return err;
-	if (value && (value < least || value > most))
+	if (value && (value < min || value > max))
 		return -ERANGE;
 	WRITE_ONCE(*number, value);
 	return len;
 }
 
-#define EMU_DELAY_ATTRIBUTE(name, field, least, most)							\
+#define EMU_DELAY_ATTRIBUTE(name, field, min, max)							\
 static ssize_t name##_show(struct device *dev, struct device_attribute *attr, char *buf)		\
 {													\
 	return sysfs_emit(buf, "%llu\n", READ_ONCE(emu_of_device(dev)->delay.field));			\
 }													\
-static ssize_t name##_store(struct device *dev, struct device_attribute *attr, const char *buf, size_t len)	\
+static ssize_t name##_store(struct device *dev, struct device_attribute *attr, const char *buf,		\
+			    size_t len)									\
 {													\
-	return emu_store_number(buf, len, &emu_of_device(dev)->delay.field, least, most);		\
+	return emu_store_number(buf, len, &emu_of_device(dev)->delay.field, min, max);			\
 }													\
 static DEVICE_ATTR_RW(name)
 

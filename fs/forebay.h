@@ -2,48 +2,49 @@
 /*
  * forebay.ko: a persistence-aware page cache stacked over a local file system.
  *
- * Where an fsync goes:
- *	sync.c: fb_fsync()		what does this file owe?
- *	  absorb.c: fb_absorb()		few volatile pages: move them to PMem
- *	    page_index.c		where is the page; every state change
- *	      core/pagestore.c		the only code that writes PMem metadata
- *	writeback.c			not on that path: pages go back later
+ * The floors, from the ground up. A file includes only headers of its own floor and of those below
+ * (scripts/floors); docs/architecture.md says more.
  *
- * The files:
- *	super.c params.c sysfs.c	mount, options, what an administrator sees
- *	cache.c				the PMem device: claim, map, free pages
- *	inode.c				upper inode <-> lower inode, file records
- *	namei.c attr.c xattr.c dir.c export.c	passed on, and nothing else
- *	below.c				write access and credentials for that
- *	file.c				open, read, write: splits DAX / lower ranges
- *	direct.c			direct I/O of lower pages
- *	overwrite.c reserve.c		pages that go to PMem at once; room for them
- *	range.c				fallocate, copy, clone, truncate, seek
- *	mmap.c				faults
- *	mapped.c			asks the mappings: which ranges are DAX, which locked, by whom
- *	claim.c pin_limit.c		ranges that are attached or pinned: whose, and how many pages
- *	pin.c upgrade.c drop.c info.c	what a user asks for: stay in PMem, go there, leave it; what is where
- *	tracker.c			which volatile pages a sync would owe
- *	writeback.c reclaim.c		pages go back below; clean ones make room
- *	settle.c			deleted and cut files, until that is durable below
- *	recover.c			pages found at mount meet their inodes again
+ *	fs/		what every floor uses: fail.c (why a mount fails), range_lock.c (pages that are
+ *			worked on below, or move), trace.c
+ *	lower/		the file system below: lower.c (credentials, opening, syncing), attr.c
+ *	page/		DAX pages and file records: device.c, alloc.c, bad.c (pages that can't be read),
+ *			mapping.c (how the kernel sees a DAX page), index.c (a page's life), record.c,
+ *			size.c (a size's life), times.c, zero.c, walk.c
+ *	pin/		ranges that belong in PMem: vma.c (what mappings say), pin.c (whose), limit.c
+ *	sync/		what a sync owes, and a page's way in: sync.c, tracker.c, absorb.c, overwrite.c,
+ *			promote.c, move.c, reserve.c, stored.c
+ *	writeback/	a page's way out: worker.c (when), writeback.c, evict.c, reclaim.c, records.c,
+ *			deferred.c (deleted and cut files), recover.c (pages found at mount)
+ *	vfs/		the kernel's entry points: super.c mount.c params.c sysfs.c, inode.c, namei.c
+ *			attr.c xattr.c dir.c export.c, file.c direct.c seek.c, range.c truncate.c, mmap.c,
+ *			ioctl.c range_ioctl.c lower_ioctl.c info.c, drain.c place.c
  *
  * Lock order, outermost first (upper = ours, lower = of the file system below):
  *	sb->s_umount
- *	fb_inode->sync_lock		one sync call at a time
+ *	fb_inode->sync_lock		one sync call at a time takes what the file owes
  *	upper inode->i_rwsem
  *	fb_inode->wb_lock		one writeback, truncation or eviction at a time
  *	mmap_lock			(faults enter here)
- *	fb_inode->io_sem		see below
+ *	fb_inode->ranges		pages that don't move, or do; see below
  *	lower inode->i_rwsem, lower invalidate_lock, lower folio lock
+ *	fb_inode->io_sem		see below
  *	fb_inode->index.xa_lock, fb_sb->lru_lock
  *
- * io_sem says who may decide that a page is where it is. Shared: reads, writes
- * and faults, from the look-up in the index until the bytes are copied or the
- * lower folio is locked. Exclusive: whoever moves pages, briefly. Nobody takes a
- * page fault while holding it: copies to and from user memory run with page
- * faults disabled and are retried after faulting in (file.c), because a fault
- * may have to take it itself.
+ * Two locks say where a page is:
+ *   - A range of pages (range_lock.c) is held over work below, shared by reads, writes and faults that
+ *     have seen their pages below, exclusively by a task that moves pages into PMem or hands a range to
+ *     the lower file system. It holds up no work elsewhere in the file: no lock of a whole file is held
+ *     over I/O.
+ *   - io_sem is held for memory accesses only. Shared: from the look-up in the index until a DAX page's
+ *     bytes are copied, or it is mapped. Exclusively: pages enter and leave the index; the file record and
+ *     sizes change.
+ * A page enters the index under both, exclusively. It leaves under io_sem and wb_lock; if it must not come
+ * back meanwhile, with its range locked exclusively. A task that is about to change a DAX page looks
+ * whether the page's range is locked so, and waits (fb_range_is_exclusive()).
+ *
+ * A task that holds either takes no page fault, because a fault may have to take it itself: copies to and
+ * from user memory run with page faults disabled and are retried after faulting in (vfs/file.c).
  */
 #ifndef FOREBAY_FS_H
 #define FOREBAY_FS_H
@@ -62,13 +63,15 @@
 
 #include "../include/uapi/linux/forebay.h"
 #include "../core/pagestore.h"
+#include "../core/pm_ranges.h"
+#include "range_lock.h"
 
 #undef pr_fmt
 #define pr_fmt(fmt) "forebay: " fmt
 
 /*
  * One page of the cache device, in DRAM. Its life is told at the head of
- * page_index.c.
+ * page/index.c.
  */
 struct fb_page {
 	struct list_head lru;		/* free, clean or out-of-sync list */
@@ -76,7 +79,10 @@ struct fb_page {
 	pgoff_t index;
 	u32 status;			/* FB_STATUS_*, one state and flags */
 	bool referenced;		/* used since the reclaimer last looked */
-	bool resident;			/* in a pinned range: never reclaimed (claim.c) */
+	bool resident;			/* in a pinned range: never reclaimed (pin/pin.c) */
+	bool has_space;			/* below; else nothing was stored since it was copied from there */
+	bool stored;			/* a holder may store to it (sync/stored.c); under index.xa_lock */
+	bool bad;			/* the device can't read it: never used again (page/bad.c) */
 };
 
 #define FB_STATUS_FREE		PS_PAGE_FREE
@@ -84,7 +90,7 @@ struct fb_page {
 #define FB_STATUS_CLEAN		PS_PAGE_CLEAN
 #define FB_STATUS_STATE		3	/* mask of the three above */
 #define FB_STATUS_DIRTY		4	/* mapped stores may sit in CPU caches */
-#define FB_STATUS_WRITEBACK	8	/* being copied below; cleared by whoever changes it */
+#define FB_STATUS_WRITEBACK	8	/* being copied below; cleared by a change of the page */
 
 /* Marks of fb_inode->index, for walks; the truth is in struct fb_page. */
 #define FB_MARK_DIRTY		XA_MARK_0
@@ -111,29 +117,35 @@ struct fb_tracker {
 	struct fb_pages_from stored;	/* through mappings: between these */
 };
 
-/* A size that data is durable up to, once what was tracked then is; unless the file became shorter since. */
+/* A size, and the cuts before it. It is worth nothing after another cut, or while one goes on (odd). */
 struct fb_end {
 	loff_t size;
 	unsigned int cuts;
 };
 
+/* In nanoseconds since 1970: the lower file's ctime, and what the record says; page/times.c */
+struct fb_times {
+	s64 lower, record;
+};
+
 /* Bits of fb_inode->flags. */
 enum {
 	FB_OWES_SYNC,		/* even fdatasync must go below: new, renamed, truncated … */
-	FB_PAYS_SYNC,		/* it owed that, and the sync is on its way: not durable yet */
 	FB_OWES_ATTR,		/* fsync must go below: mode, owner, times, xattrs, and names once more */
 	FB_PINNED,		/* we hold a reference on the inode, for its pages */
 	FB_SYNCED_IN_PMEM,	/* the last sync that owed data was paid in PMem alone */
 	FB_SIZE_EXACT,		/* the record cuts the lower file at record_size after a crash */
-	FB_STORED_MAPPED,	/* a volatile page of it was made writable in a mapping, once */
+	FB_STORED_MAPPED,	/* stored_below had no memory: each volatile page may be in it */
 	FB_IS_BELOW,		/* a sync below, or recovery, has shown that a crash leaves the file */
 	FB_LAST_NAME_GOES,	/* it is being unlinked, or replaced by a rename */
-	FB_DAX_MAPPED,		/* somebody had a MAP_SYNC mapping of it, and may have it still */
+	FB_DAX_MAPPED,		/* it had a MAP_SYNC mapping, and may have one still */
+	FB_STORED_DAX,		/* a DAX page may be mapped writable; where CPU caches are persistent */
+	FB_RECORD_USED,		/* its record was of use since the worker last looked for one to take */
 };
 
 #define FB_NO_FILE		U32_MAX
 
-/* Why a range belongs in PMem; claim.c */
+/* Why a range belongs in PMem; pin/pin.c */
 enum fb_claim_kind { FB_ATTACHED, FB_PINNED_RANGE, FB_LOCKED, FB_NR_CLAIM_KINDS };
 
 /* In fb_sb->inodes, fb_sb->locked. */
@@ -151,30 +163,43 @@ struct fb_inode {
 	struct inode *lower;
 	unsigned long flags;
 
-	struct mutex sync_lock;		/* one sync call at a time */
+	struct mutex sync_lock;		/* one sync call at a time takes what the file owes */
+	struct {			/* lower fsyncs of sync calls; sync/sync.c */
+		unsigned int begun;	/* number of the last; under sync_lock */
+		unsigned int noted;	/* the youngest whose times are known to be below; under io_sem */
+		atomic_t paying;	/* how many have taken something, and have not ended */
+		atomic_t owing;		/* how many of those have taken FB_OWES_SYNC */
+	} syncs_below;
 	struct fb_end end_to_sync;	/* what fb_sync_all() is about to have made durable, */
+	struct fb_times times_to_sync;	/* likewise, */
 	bool is_being_synced;		/* between its two looks at the file */
-	struct rw_semaphore io_sem;	/* where pages are; see above */
+	struct fb_range_lock ranges;	/* pages that are worked on below, or move; see above */
+	struct rw_semaphore io_sem;	/* where pages are, the file record, sizes; see above */
 	struct mutex wb_lock;		/* one writeback, truncation or eviction at a time */
 	struct xarray index;		/* page index -> struct fb_page * */
+	struct address_space dax_mapping;	/* page->mapping of the pages in index; page/mapping.c */
 	unsigned long nr_pages;		/* in index; under its lock */
+	struct xarray stored_below;	/* volatile pages that were writable in a mapping; sync/stored.c */
 	spinlock_t tracker_lock;	/* tracker */
 	struct fb_tracker tracker;
 	unsigned int overwritten;	/* pages that fb_overwrite() took since the last sync */
-	unsigned int appended;		/* pages, before space was set aside; reserve.c */
+	unsigned int appended;		/* pages, before space was set aside; sync/reserve.c */
 	loff_t reserved;		/* the lower file has space up to here; or FB_RESERVE_* */
 
 	u32 file;			/* file record, or FB_NO_FILE */
-	u64 record_size;		/* the size in it */
+	u64 record_size;		/* the size in it; this and the next three: page/size.c */
 	loff_t durable_size;		/* a crash leaves at least this size; */
 	loff_t below_size;		/* the same without its record; raised with i_lock */
-	unsigned int cuts;		/* how often the file became shorter */
+	unsigned int cuts;		/* one more when the file begins to become shorter, and when it is */
+	s64 record_time, below_time, durable_time;	/* page/times.c */
+	unsigned long stored_since;	/* FB_STORED_DAX is set; in jiffies */
 	struct file *wb_file;		/* lower file, for writeback; while there is a record */
 	struct fb_sb_link sb_link;	/* while there is a record */
-	struct rb_root_cached claims[FB_NR_CLAIM_KINDS];	/* claim.c; changed under io_sem */
-	unsigned int nr_kept;		/* claims of nobody's */
-	struct list_head kept;		/* fb_sb->kept, while there are claims of nobody's */
+	struct rb_root_cached claims[FB_NR_CLAIM_KINDS];	/* pin/pin.c; changed under io_sem */
+	unsigned int nr_kept;		/* claims of the file's own (FOREBAY_KEEP) */
+	struct list_head kept;		/* fb_sb->kept, while nr_kept isn't 0 */
 	struct fb_sb_link lock_link;	/* while there are claims of mlock()'s */
+	struct list_head accounts;	/* pin/limit.c: users with pinned pages; changed under io_sem */
 };
 
 static inline struct fb_inode *FB_I(const struct inode *inode)
@@ -188,6 +213,7 @@ struct fb_sb {
 	dev_t lower_dev;		/* its st_dev */
 	errseq_t lower_wb_err;		/* its errors that syncfs() has told */
 	const struct cred *cred;	/* the mounter's */
+	const struct cred *space_cred;	/* the same, without a right to what is reserved or beyond a quota */
 	enum fb_mode mode;
 	unsigned int absorb_pages;	/* a sync of more volatile pages goes below */
 
@@ -195,8 +221,11 @@ struct fb_sb {
 	char *cache_path;		/* as given to mount */
 	char cache_name[DISK_NAME_LEN];
 	struct dax_device *dax;
+	pgoff_t dax_start;		/* where the cache begins on it */
 	u64 first_pfn;
+	struct pm_range range;		/* its memory */
 	bool is_volatile;		/* the cache is ordinary memory */
+	bool zero_freed;		/* free pages hold zeros */
 	struct ps ps;
 	struct fb_page *pages;
 
@@ -204,20 +233,24 @@ struct fb_sb {
 	struct list_head free_pages, held_pages, clean_pages, out_of_sync_pages, resident_pages;
 	unsigned long nr_free, nr_clean, nr_out_of_sync;
 	unsigned long nr_resident, nr_resident_clean;	/* of the other two */
+	unsigned long nr_lost;		/* of all that are not free: bad ones */
 	atomic_long_t nr_dirty, nr_unplaced;
+	unsigned long nr_busy;		/* that kept the last drain from its end */
 
 	spinlock_t files_lock;		/* the file records' next three */
 	unsigned long *files_used;	/* bitmap of file records */
 	u32 nr_files_used, next_file;
 
-	struct {			/* pin_limit.c; all in pages */
+	struct {			/* pin/limit.c */
 		spinlock_t lock;
 		struct list_head payers;
-		unsigned long charged, most, most_of_user;
+		unsigned long charged, most, most_of_user;	/* in pages */
+		u32 files_charged;	/* a file that several users have pinned counts for each */
 	} pins;
 
 	spinlock_t inodes_lock;		/* inodes, locked, deleted, kept */
-	struct list_head inodes;	/* fb_inode->sb_link, and places of walks */
+	struct list_head inodes;	/* fb_inode->sb_link, places of walks, and record_hand */
+	struct fb_sb_link record_hand;	/* in inodes: where the worker looks for records next */
 	struct list_head locked;	/* fb_inode->lock_link, likewise */
 
 	struct list_head deleted;	/* struct fb_deleted, under inodes_lock */
@@ -226,23 +259,33 @@ struct fb_sb {
 
 	struct workqueue_struct *wq;
 	struct workqueue_struct *errands;	/* fb_errand() */
-	struct delayed_work writeback_work;	/* writeback.c */
-	struct delayed_work settle_work;	/* settle.c: deleted and cut files */
-	struct work_struct recover_work;	/* recover.c */
-	wait_queue_head_t space_wait;	/* for a free page */
+	struct delayed_work writeback_work;	/* writeback/worker.c */
+	struct delayed_work settle_work;	/* writeback/deferred.c: deleted and cut files */
+	struct work_struct recover_work;	/* vfs/place.c */
+	wait_queue_head_t space_wait;	/* for a free page, or a free file record */
 	int last_error;
 
 	struct percpu_counter counters[FB_NR_COUNTERS];
 	struct kobject kobj;
 	struct completion kobj_gone;
-	struct fb_vm_ops *vm_ops;	/* mmap.c */
-	struct list_head mounts;	/* all of them, super.c */
+	struct fb_vm_ops *vm_ops;	/* pin/vma.h */
+	struct list_head mounts;	/* all of them, vfs/mount.c */
 };
 
 static inline struct fb_sb *FB_SB(const struct super_block *sb)
 {
 	return sb->s_fs_info;
 }
+
+/* What a mount or a remount was asked for. */
+struct fb_options {
+	char *cache;
+	enum fb_mode mode;
+	bool allow_volatile_cache, zero_freed;
+	u64 pin_limit, pin_limit_user;	/* bytes; FB_NO_LIMIT: not given */
+};
+
+#define FB_NO_LIMIT	U64_MAX
 
 static inline void fb_count(struct fb_sb *fsb, enum fb_counter which, long n)
 {
@@ -267,82 +310,10 @@ static inline pgoff_t fb_pages_in_file(const struct fb_inode *fi)
 	return DIV_ROUND_UP_ULL(i_size_read(&fi->vfs_inode), PAGE_SIZE);
 }
 
-/*
- * The inode changed below. An fdatasync there may leave out part of that (ext4: a new link), so
- * that a later fsync has to go below once more.
- */
-static inline void fb_owe_all(struct fb_inode *fi)
-{
-	set_bit(FB_OWES_SYNC, &fi->flags);
-	set_bit(FB_OWES_ATTR, &fi->flags);
-}
-
 /* The lower file of an open upper file, regular or directory. */
 static inline struct file *fb_lower_file(const struct file *file)
 {
 	return file->private_data;
 }
-
-/* namei.c: what is passed on about names */
-extern const struct inode_operations fb_dir_inode_operations;
-extern const struct inode_operations fb_symlink_inode_operations;
-extern const struct dentry_operations fb_dentry_operations;
-void fb_set_lower(struct dentry *dentry, struct dentry *lower);
-
-/* below.c */
-int fb_begin_below(struct mnt_idmap *idmap, struct fb_sb *fsb, const struct cred **old);
-void fb_end_below(struct fb_sb *fsb, const struct cred *old);
-int fb_errand(struct fb_sb *fsb, int (*run)(void *arg), void *arg);
-
-/* attr.c, xattr.c, dir.c, export.c */
-extern const struct inode_operations fb_file_inode_operations;
-extern const struct inode_operations fb_special_inode_operations;
-int fb_getattr(struct mnt_idmap *idmap, const struct path *path, struct kstat *stat, u32 mask,
-	       unsigned int flags);
-int fb_setattr(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr *attr);
-int fb_lower_setattr(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr *attr);
-struct posix_acl *fb_get_inode_acl(struct inode *inode, int type, bool rcu);
-struct posix_acl *fb_get_acl(struct mnt_idmap *idmap, struct dentry *dentry, int type);
-int fb_set_acl(struct mnt_idmap *idmap, struct dentry *dentry, struct posix_acl *acl, int type);
-int fb_fileattr_get(struct dentry *dentry, struct fileattr *fa);
-int fb_fileattr_set(struct mnt_idmap *idmap, struct dentry *dentry, struct fileattr *fa);
-ssize_t fb_listxattr(struct dentry *dentry, char *list, size_t size);
-void fb_copy_attr(struct inode *inode);
-void fb_attr_changed(struct inode *inode);
-extern const struct xattr_handler * const fb_xattr_handlers[];
-extern const struct file_operations fb_dir_operations;
-extern const struct export_operations fb_export_operations;
-
-/* inode.c */
-struct inode *fb_iget(struct super_block *sb, struct inode *lower);
-struct inode *fb_alloc_inode(struct super_block *sb);
-void fb_free_inode(struct inode *inode);
-void fb_evict_inode(struct inode *inode);
-int fb_inode_cache_create(void);
-void fb_inode_cache_destroy(void);
-void fb_name_changed(struct inode *inode);
-void fb_last_name_goes(struct inode *inode, bool goes);
-void fb_name_removed(struct inode *inode);
-void fb_size_is_below(struct fb_inode *fi, loff_t size);
-void fb_size_grew(struct inode *inode, loff_t size);
-int fb_record_get(struct fb_inode *fi);
-int fb_record_for_pages(struct fb_inode *fi);
-void fb_record_attach(struct fb_inode *fi, u32 file, u64 size, struct file *wb_file);
-void fb_record_mark(struct fb_inode *fi);
-void fb_is_below(struct fb_inode *fi);
-void fb_record_forget(struct fb_inode *fi);
-struct file *fb_open_below(struct fb_inode *fi);
-void fb_walk_begin(struct fb_sb *fsb, struct list_head *files, struct fb_walk *walk);
-struct fb_inode *fb_walk_next(struct fb_sb *fsb, struct fb_walk *walk);
-void fb_walk_end(struct fb_sb *fsb, struct fb_walk *walk);
-int fb_encode_handle(struct inode *lower, struct ps_handle *handle);
-
-/* file.c, range.c, mmap.c, sync.c, ioctl.c */
-extern const struct file_operations fb_file_operations;
-struct file *fb_open_lower(struct file *file, struct inode *inode);
-int fb_setattr_size(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr *attr);
-int fb_fiemap(struct inode *inode, struct fiemap_extent_info *info, u64 start, u64 len);
-int fb_fsync(struct file *file, loff_t start, loff_t end, int datasync);
-long fb_ioctl(struct file *file, unsigned int cmd, unsigned long arg);
 
 #endif

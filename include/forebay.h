@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH Linux-syscall-note */
 /*
- * libforebay: what a program may ask of a file on a forebay mount. forebay(3) is the contract.
+ * libforebay: operations on a file of a forebay mount. forebay(3) is the contract.
  *
- * Every function returns 0, or -1 with errno set; forebay_mmap() as mmap(2) does. On a file that is
- * not on forebay they fail with ENOTTY, and forebay_mmap() with EOPNOTSUPP unless that file system
- * knows MAP_SYNC too: so a program can call them anywhere and go on without.
+ * Functions return 0, or -1 with errno set; forebay_mmap() returns what mmap(2) does. On a file of
+ * another file system they fail with ENOTTY. forebay_mmap() fails there with EOPNOTSUPP, unless that
+ * file system supports MAP_SYNC, too. So a program can call them on any file, and continue after these
+ * errors.
  *
- * Offsets and lengths are bytes; the pages that they touch are meant. A length of 0 is up to the end.
+ * Offsets and lengths are bytes. An operation affects all pages that the range touches. A length of 0
+ * reaches to the end.
  */
 #ifndef FOREBAY_H
 #define FOREBAY_H
@@ -19,21 +21,21 @@
 extern "C" {
 #endif
 
-/* mmap(2), shared, every flushed store durable: MAP_SHARED_VALIDATE | MAP_SYNC and @flags. */
+/* mmap(2), shared, with every flushed store durable: MAP_SHARED_VALIDATE | MAP_SYNC and @flags. */
 void *forebay_mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset);
 
-/* Bring a range into persistent memory and keep it there; undo that. @flags: FOREBAY_KEEP or 0. */
+/* Bring a range into persistent memory and keep it there, or undo that. @flags: FOREBAY_KEEP or 0. */
 int forebay_pin(int fd, off_t offset, off_t length, unsigned int flags);
 int forebay_unpin(int fd, off_t offset, off_t length, unsigned int flags);
 
-/* What is written to a range goes to persistent memory; undo that. @flags: FOREBAY_KEEP or 0. */
+/* Send writes to a range to persistent memory, or undo that. @flags: FOREBAY_KEEP or 0. */
 int forebay_attach(int fd, off_t offset, off_t length, unsigned int flags);
 int forebay_detach(int fd, off_t offset, off_t length, unsigned int flags);
 
-/* Write a range back and take it out of persistent memory. @result: what became of it, or NULL. */
+/* Write a range back and take it out of persistent memory. @result: the outcome, or NULL. */
 int forebay_drop(int fd, off_t offset, off_t length, struct forebay_dropped *result);
 
-/* Look at a range. @flags: FOREBAY_INFO_RUN or 0. */
+/* Get information on a range. @flags: FOREBAY_INFO_RUN or 0. */
 int forebay_range_info(int fd, off_t offset, off_t length, unsigned int flags, struct forebay_info *info);
 
 #ifdef __cplusplus

@@ -12,8 +12,8 @@
 #include <sys/vfs.h>
 
 /*
- * An ioctl number of ours may mean something else to another file system, or to a device, whose node can
- * lie on a forebay mount: so ask first.
+ * The ioctl numbers of Forebay may mean something else to another file system, or to a device whose node
+ * lies on a forebay mount. So the type of file system and file is checked first.
  */
 static int call(int fd, unsigned long command, void *argument)
 {
@@ -29,7 +29,7 @@ static int call(int fd, unsigned long command, void *argument)
 	return ioctl(fd, command, argument) < 0 ? -1 : 0;
 }
 
-/* A negative offset or length becomes one that the kernel refuses. */
+/* A negative offset or length becomes a large unsigned one, which the kernel refuses. */
 static int call_range(int fd, unsigned long command, off_t offset, off_t length, unsigned int flags)
 {
 	struct forebay_range range = {

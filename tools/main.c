@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The forebay command: finds the verb and runs it. One verb a file.
+ * The forebay command: finds the verb and runs it. Each verb has its file in the folder of its noun; verbs
+ * that two nouns share are in mapped/, and those without a noun in cache/.
  */
 #include <locale.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "message.h"
-#include "verb.h"
+#include "base/message.h"
+#include "base/verb.h"
 
 static const struct verb *const verbs[] = {
-	&verb_format, &verb_status, &verb_check, &verb_drain, &verb_pin, &verb_unpin, &verb_drop,
+	&verb_format, &verb_status, &verb_probe, &verb_check, &verb_drain, &verb_pin, &verb_unpin, &verb_drop,
 	&verb_attach, &verb_detach,
 	&verb_writelog_format, &verb_writelog_create, &verb_writelog_status,
 	&verb_writelog_check, &verb_writelog_flush, &verb_writelog_resume, &verb_writelog_set,
@@ -21,7 +22,7 @@ static const struct verb *const verbs[] = {
 	&verb_transit_latency, &verb_transit_remove,
 };
 
-/* The first words of verbs that have two, and what these are about. */
+/* The first words of verbs that have two words. */
 static const struct noun {
 	const char *name;
 	const char *about;
@@ -34,7 +35,10 @@ static const struct noun {
 	  "Looks after transit caches: volatile caches in DRAM over block devices that have none." },
 };
 
-/* So many of the words make up the verb's name; 0: it is another. */
+/* Letters in a verb, at most. */
+#define MAX_LETTERS	16
+
+/* How many of the words are the name of the verb; 0: they name another one. */
 static int match(const struct verb *verb, int n, char **words)
 {
 	const char *space = strchr(verb->name, ' ');
@@ -47,7 +51,7 @@ static int match(const struct verb *verb, int n, char **words)
 	return n > 1 && !strcmp(words[1], space + 1) ? 2 : 0;
 }
 
-/* The verb that the words begin with, and of how many it is made. */
+/* The verb that the words begin with; @used is the number of words in its name. */
 static const struct verb *find_verb(int n, char **words, int *used)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++) {
@@ -66,7 +70,9 @@ static const struct noun *find_noun(const char *word)
 	return NULL;
 }
 
-/* Its last word, if the verb is one of @noun's, or, if that is NULL, one without a noun; else NULL. */
+/*
+ * The last word of a verb of @noun, or of a verb without a noun if @noun is NULL; NULL for any other verb.
+ */
 static const char *verb_of(const struct verb *verb, const struct noun *noun)
 {
 	const char *space = strchr(verb->name, ' ');
@@ -76,7 +82,7 @@ static const char *verb_of(const struct verb *verb, const struct noun *noun)
 	return space && !strncmp(verb->name, noun->name, strlen(noun->name)) ? space + 1 : NULL;
 }
 
-/* Only the verbs of @noun, unless it is NULL. */
+/* Lists the verbs of @noun, or all verbs if @noun is NULL. */
 static void print_help(FILE *to, const struct noun *noun)
 {
 	fprintf(to, "usage: forebay %s%sVERB [OPTION]... [ARGUMENT]...\n\n", noun ? noun->name : "",
@@ -86,13 +92,13 @@ static void print_help(FILE *to, const struct noun *noun)
 	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
 		if (!noun || verb_of(verbs[i], noun))
 			fprintf(to, "  %-16s %s\n", verbs[i]->name, verbs[i]->summary);
-	fputs("\n`forebay VERB --help` tells more, forebay(8) all.\n", to);
+	fputs("\n`forebay VERB --help` tells more, forebay(8) everything.\n", to);
 	if (!noun)
 		fputs("To use a cache: mount -t forebay -o cache=DEVICE LOWER MOUNTPOINT, see forebay(5).\n",
 		      to);
 }
 
-static enum exit_status no_verb_behind(const struct noun *noun)
+static enum exit_status missing_verb(const struct noun *noun)
 {
 	char list[200] = "";
 
@@ -100,33 +106,87 @@ static enum exit_status no_verb_behind(const struct noun *noun)
 		if (verb_of(verbs[i], noun))
 			snprintf(list + strlen(list), sizeof(list) - strlen(list), "%s%s",
 				 *list ? ", " : "", verb_of(verbs[i], noun));
-	problem("%s wants a verb: %s", noun->name, list);
-	advice("`forebay %s --help` says what they do.", noun->name);
+	problem("%s needs a verb: %s", noun->name, list);
+	advice("`forebay %s --help` describes them.", noun->name);
 	return USAGE;
 }
 
-/* The verb that most likely was meant: the one that begins likewise. */
-static enum exit_status no_such_verb(int n, char **words)
+static unsigned int min(unsigned int a, unsigned int b)
+{
+	return a < b ? a : b;
+}
+
+/*
+ * The edit distance of two words: letters left out, added, replaced, or swapped with their neighbour. A
+ * word longer than any verb has the largest distance from all.
+ */
+static unsigned int distance(const char *a, const char *b)
+{
+	unsigned int d[MAX_LETTERS + 1][MAX_LETTERS + 1];
+	size_t len_a = strlen(a), len_b = strlen(b);
+
+	if (len_a > MAX_LETTERS || len_b > MAX_LETTERS)
+		return MAX_LETTERS;
+	for (size_t i = 0; i <= len_a; i++)
+		for (size_t j = 0; j <= len_b; j++) {
+			if (!i || !j) {
+				d[i][j] = i + j;
+				continue;
+			}
+			d[i][j] = min(d[i - 1][j] + 1, d[i][j - 1] + 1);
+			d[i][j] = min(d[i][j], d[i - 1][j - 1] + (a[i - 1] != b[j - 1]));
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+				d[i][j] = min(d[i][j], d[i - 2][j - 2] + 1);
+		}
+	return d[len_a][len_b];
+}
+
+/* One letter in three may be wrong. */
+static bool is_near_miss(const char *word, const char *name, unsigned int letters)
+{
+	size_t longer = strlen(word) > strlen(name) ? strlen(word) : strlen(name);
+
+	return letters <= longer / 3;
+}
+
+/*
+ * The verb that the user most likely meant, or NULL. A verb that can destroy data is never proposed. If it
+ * is the nearest one, no other verb is proposed either, since the user did not mean that one.
+ */
+static const struct verb *nearest_verb(const struct noun *noun, const char *word)
+{
+	unsigned int min_letters = MAX_LETTERS;
+	const struct verb *nearest = NULL;
+
+	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++) {
+		const char *name = verb_of(verbs[i], noun);
+		unsigned int letters = name ? distance(word, name) : MAX_LETTERS;
+
+		if (letters < min_letters && is_near_miss(word, name, letters)) {
+			min_letters = letters;
+			nearest = verbs[i];
+		}
+	}
+	return nearest && !nearest->destroys ? nearest : NULL;
+}
+
+static enum exit_status unknown_verb(int n, char **words)
 {
 	const struct noun *noun = find_noun(words[0]);
 	const char *last = noun ? words[1] : words[0];
+	const struct verb *nearest;
 
 	if (noun && n < 2)
-		return no_verb_behind(noun);
-	problem("no such verb: %s%s%s", noun ? words[0] : "", noun ? " " : "", last);
-	for (size_t i = 0; i < ARRAY_SIZE(verbs) && *last; i++) {
-		const char *name = verb_of(verbs[i], noun);
-
-		if (name && *name == *last) {
-			advice("Did you mean `forebay %s`?", verbs[i]->name);
-			break;
-		}
-	}
+		return missing_verb(noun);
+	problem("unknown verb '%s%s%s'", noun ? words[0] : "", noun ? " " : "", last);
+	nearest = nearest_verb(noun, last);
+	if (nearest)
+		advice("Did you mean `forebay %s`?", nearest->name);
 	advice("`forebay %s%s--help` lists the verbs.", noun ? noun->name : "", noun ? " " : "");
 	return USAGE;
 }
 
-/* --help, or help with the words of a verb behind it. */
+/* `--help`, or `help` followed by the words of a verb. */
 static enum exit_status help(int n, char **words)
 {
 	const struct verb *verb;
@@ -173,5 +233,5 @@ int main(int argc, char **argv)
 		return DONE;
 	}
 	verb = find_verb(argc - 1, argv + 1, &used);
-	return used ? run(verb, argc - used, argv + used) : no_such_verb(argc - 1, argv + 1);
+	return used ? run(verb, argc - used, argv + used) : unknown_verb(argc - 1, argv + 1);
 }

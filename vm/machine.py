@@ -15,6 +15,7 @@ when it is gone, so no machine outlives the Python program that asked for it.
 import os
 import queue
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -112,7 +113,7 @@ class Machine:
                 self._run(kernel, images)
                 if attempt + 1 == BOOTS or not self._crashed_in_boot():
                     break
-                print("vm: the kernel crashed before it came to the command; once more", file=sys.stderr, flush=True)
+                print("vm: the machine crashed before it came to the command; once more", file=sys.stderr, flush=True)
                 if self._again:
                     self._again()
             self._result = self._conclude()
@@ -150,9 +151,14 @@ class Machine:
             shutil.rmtree(temporary, ignore_errors=True)
 
     def _crashed_in_boot(self):
-        """On a busy host QEMU's translator lets a guest run into a breakpoint with which its kernel patches itself. Nothing
-        of ours is loaded by then."""
-        return self._boot_seconds is None and not self._cut and not self._timed_out and bool(console.reports(self._log()))
+        """True if the guest's kernel or QEMU itself crashed before any module of ours was loaded.
+
+        On a busy host QEMU's translator lets a guest run into a breakpoint of its kernel's self-patching, and once QEMU
+        ended with a segmentation fault while the guest looked for its devices.
+        """
+        if self._boot_seconds is not None or self._cut or self._timed_out:
+            return False
+        return self._process.poll() in (-signal.SIGSEGV, -signal.SIGABRT) or bool(console.reports(self._log()))
 
     def _places(self):
         """The folder for the devices' images; also decides where the console's log goes."""

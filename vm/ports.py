@@ -53,7 +53,7 @@ class Ports:
                         continue
                     selector.unregister(key.fileobj)
                     key.fileobj.close()
-                    if key.data == "qemu":      # it is gone: a port it has not called on, it never will
+                    if key.data == "qemu":      # QEMU is gone: it opens no more ports
                         for listener in self._listeners.values():
                             if listener in selector.get_map():
                                 selector.unregister(listener)

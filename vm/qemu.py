@@ -23,8 +23,9 @@ def make_images(settings, folder):
     """Creates what is missing; what is there stays as the last machine left it. Sparse files, all of them."""
     images = {}
     if settings.pmem and settings.keep:
-        images["pmem"] = folder / "pmem.img"
-        _make(images["pmem"], pmem_bytes(settings))
+        for number in settings.nvdimms:
+            images[_pmem_name(number)] = folder / f"{_pmem_name(number)}.img"
+            _make(images[_pmem_name(number)], pmem_bytes(settings))
     for number in range(settings.nvme_devices()):
         name = "nvme.img" if number == 0 else f"nvme{number}.img"
         images[f"nvme{number}"] = folder / name
@@ -47,12 +48,16 @@ def _make(path, size):
         os.truncate(file.fileno(), size)
 
 
-def _pmem_backend(settings, images, size):
+def _pmem_name(number):
+    return f"pmem{number or ''}"
+
+
+def _pmem_backend(settings, images, size, name="pmem"):
     if settings.keep:
-        return f"memory-backend-file,id=pmem,mem-path={quote(images['pmem'])},size={size},share=on"
+        return f"memory-backend-file,id={name},mem-path={quote(images[name])},size={size},share=on"
     # Memory that is there: in a file's page the guest's first store would wait for the host to find it a place on
     # disk, which takes longer than all that forebay does.
-    return f"memory-backend-memfd,id=pmem,size={size},share=on,prealloc=on,prealloc-threads=2"
+    return f"memory-backend-memfd,id={name},size={size},share=on,prealloc=on,prealloc-threads=2"
 
 
 def _cxl_arguments(settings, images):
@@ -71,31 +76,28 @@ def _cxl_arguments(settings, images):
             "-device", "cxl-type3,bus=cxl-port,memdev=pmem,lsa=cxl-label,id=cxl-pmem"]
 
 
-def arguments(settings, kernel, initrd, images, shares, ports, console):
+def memory_arguments(settings):
+    """The machine's kind and its ordinary memory, with addresses for persistent memory."""
     memory = f"{settings.mem // MIB}M"
     machine = "q35,nvdimm=off"
     if settings.pmem and not settings.cxl:
         machine = f"q35,nvdimm=on,nvdimm-persistence={settings.persistence}"
     if settings.pmem or settings.virtio_pmem:
-        memory += f",slots=4,maxmem={(settings.mem + settings.pmem + settings.virtio_pmem) // MIB + 4096}M"
-    append = [*KERNEL_ARGUMENTS, *accel.kernel_arguments(),
-              "sysctl.kernel.hung_task_timeout_secs=%d" % (180 if settings.is_debug() else 90)]
-    if settings.cxl:
-        append.append("pcie_ports=compat")
-    if settings.append:
-        append.append(settings.append)
-    argv = ["qemu-system-x86_64", *accel.arguments(hypervisor=not settings.cxl), "-M", machine, "-m", memory,
-            "-smp", str(settings.smp), "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-net", "none",
-            "-kernel", str(kernel.image), "-initrd", str(initrd), "-append", " ".join(append),
-            "-chardev", f"file,id=console,path={quote(console)}", "-serial", "chardev:console",
-            "-device", "virtio-serial-pci,max_ports=8"]
-    for name, path in ports.paths.items():
-        argv += ["-chardev", f"socket,id={name},path={quote(path)}",
-                 "-device", f"virtserialport,chardev={name},name={name}"]
-    argv += shares.qemu_arguments(settings.mem)
+        pmem = settings.pmem * len(settings.nvdimms)
+        memory += f",slots=4,maxmem={(settings.mem + pmem + settings.virtio_pmem) // MIB + 4096}M"
+    return ["-M", machine, "-m", memory]
+
+
+def device_arguments(settings, images):
+    """NVDIMM, virtio-pmem, NVMe."""
+    argv = []
     if settings.pmem and not settings.cxl:
-        argv += ["-object", _pmem_backend(settings, images, pmem_bytes(settings)),
-                 "-device", f"nvdimm,id=nvdimm0,memdev=pmem,label-size={LABEL}"]
+        # QEMU makes the serial number of the slot, and the kernel checks labels with the serial number: so
+        # an NVDIMM keeps its slot. The order in the firmware's table follows from the ids.
+        for place, number in enumerate(settings.nvdimms):
+            name = _pmem_name(number)
+            argv += ["-object", _pmem_backend(settings, images, pmem_bytes(settings), name),
+                     "-device", f"nvdimm,id=nvdimm{place},memdev={name},slot={number},label-size={LABEL}"]
     if settings.virtio_pmem:
         argv += ["-object", f"memory-backend-file,id=virtio-pmem,mem-path={quote(images['virtio-pmem'])},"
                             f"size={settings.virtio_pmem},share=on",
@@ -106,6 +108,26 @@ def arguments(settings, kernel, initrd, images, shares, ports, console):
             argv += ["-drive", f"if=none,id={name},format=raw,cache=writeback,aio=threads,discard=unmap,"
                                f"file={quote(image)}",
                      "-device", f"nvme,drive={name},serial=forebay-{name}"]
+    return argv
+
+
+def arguments(settings, kernel, initrd, images, shares, ports, console):
+    append = [*KERNEL_ARGUMENTS, *accel.kernel_arguments(),
+              "sysctl.kernel.hung_task_timeout_secs=%d" % (180 if settings.is_debug() else 90)]
+    if settings.cxl:
+        append.append("pcie_ports=compat")
+    if settings.append:
+        append.append(settings.append)
+    argv = ["qemu-system-x86_64", *accel.arguments(hypervisor=not settings.cxl), *memory_arguments(settings),
+            "-smp", str(settings.smp), "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-net", "none",
+            "-kernel", str(kernel.image), "-initrd", str(initrd), "-append", " ".join(append),
+            "-chardev", f"file,id=console,path={quote(console)}", "-serial", "chardev:console",
+            "-device", "virtio-serial-pci,max_ports=8"]
+    for name, path in ports.paths.items():
+        argv += ["-chardev", f"socket,id={name},path={quote(path)}",
+                 "-device", f"virtserialport,chardev={name},name={name}"]
+    argv += shares.qemu_arguments(settings.mem)
+    argv += device_arguments(settings, images)
     if settings.cxl:        # last: what comes behind is plugged into its bridge
         argv += _cxl_arguments(settings, images)
     return argv + settings.qemu

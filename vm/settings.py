@@ -28,7 +28,8 @@ def parse_size(text):
 
 @dataclass
 class Settings:
-    pmem: int = GIB                  # bytes; 0: the machine has no NVDIMM
+    pmem: int = GIB                  # bytes of each NVDIMM; 0: the machine has none
+    nvdimms: tuple = (0,)            # in the order of their places: (1, 0) is (0, 1), swapped
     nvme: int = 8 * GIB              # bytes of each NVMe device
     nvme_count: int = 1
     cxl: bool = False                # the persistent memory is a CXL device, not an NVDIMM

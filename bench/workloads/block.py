@@ -14,7 +14,7 @@ from .fio import fio, lay_out, parse, timed
 
 JOB = "forebay-bench-job"
 MIB = 1 << 20
-# fio looks at the clock less often: with 4 KiB that would be no small part of what is measured. For all systems.
+# fio reads the clock less often, for all systems: with 4 KiB the clock would be a large part of the result.
 NO_CLOCK = "--gtod_reduce=1"
 REGION_MIB = 1024           # of the device: where the sustained run and the mixes work
 

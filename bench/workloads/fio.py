@@ -68,11 +68,11 @@ def random_read(mib: int = 128):
 
 def fio(folder: str, jobs: int, *options: str) -> dict:
     """What fio reports of the jobs together, on the files 0, 1, ... of the folder."""
-    # Told nothing, fio asks before each pass for the file's pages to be dropped: forebay then writes them back and gives
-    # its place in PMem up, as it should. Databases don't do that between two writes.
+    # By default fio drops the file's pages before each pass: forebay then writes them back and evicts them
+    # from PMem, as it should. Databases don't do that between two writes.
     output = run("fio", f"--name={JOB}", f"--directory={folder}", "--filename_format=$jobnum", f"--numjobs={jobs}",
                  "--ioengine=psync", "--invalidate=0", "--group_reporting", "--output-format=json", *options)
-    # fio takes other files than those it was told to if it thinks it knows better, and creates what isn't there.
+    # fio may choose other files than the given ones, and creates what doesn't exist.
     if (found := sorted(os.listdir(folder))) != [str(job) for job in range(jobs)]:
         raise ValueError(f"fio worked on other files: {found}")
     return parse(output)

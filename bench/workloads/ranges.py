@@ -44,7 +44,7 @@ def synced_blocks(block: int, threads: int, mib: int = 128):
 
 
 def direct(rw: str, pmem: bool, mib: int = 64):
-    """4 KiB direct I/O, one at a time; on a file in PMem, or on one of which only the first page is."""
+    """4 KiB direct I/O, one at a time, on a file in PMem, or on a file with only its first page in PMem."""
     def measure(folder: str, seconds: float) -> dict:
         path = f"{folder}/0"
         lay_out(path, mib)
@@ -56,7 +56,7 @@ def direct(rw: str, pmem: bool, mib: int = 64):
 
 
 def stores(beside: bool, lock: bool = True, mib: int = 8, thrash_mib: int = 256):
-    """Flushed stores to a small mapping, locked or not, on a processor of its own; alone, or beside one who thrashes."""
+    """Flushed stores to a small mapping, locked or not, on one CPU; alone, or beside a thrashing task."""
     def measure(folder: str, seconds: float) -> dict:
         lay_out(f"{folder}/0", mib)
         lay_out(f"{folder}/1", thrash_mib)

@@ -29,9 +29,11 @@ def direct(jobs: int, depth: int, mib: int = FILE_MIB):
 
 
 def full_cache(depth: int):
-    """4 KiB random direct writes, each block once, when the cache has been filled with a file of its size; into another one
-    that large, or for so many seconds (table 1). How full it was then is part of the result: a file system's own flushes
-    empty the caches, too."""
+    """4 KiB random direct writes, each block once, while the cache is full (table 1).
+
+    A file of the cache's size fills the cache first. The writes go to another file of that size, or last
+    for so many seconds. The result says how full the cache was: a file system's own flushes empty it, too.
+    """
     def measure(folder: str, seconds: float) -> dict:
         size = slots()[1] * 4096 // MIB
         filled, written = f"{folder}/filled", f"{folder}/written"
@@ -82,11 +84,11 @@ def breakdown(mib: int = FILE_MIB, writes: int = 16384):
             run("dmsetup", "message", os.path.basename(MAPPED), "0", "latency", "off")
             after = phases()
             spent = {phase: after[phase][0] - before[phase][0] for phase in PHASES}
-            # What the device takes for a block, in the background.
+            # The device's time for a block, in the background.
             evicted = [now - then for now, then in zip(after["eviction"], before["eviction"])]
             found["eviction_us"] = round(evicted[0] / evicted[1] / 1000, 2) if evicted[1] else 0
             found |= {f"percent_{phase}": round(100 * ns / total, 2) for phase, ns in spent.items()}
-            # System call, file system, device-mapper and block layer; and fio's own.
+            # The rest: system call, file system, device-mapper, block layer, and fio itself.
             found["percent_other"] = round(100 - 100 * sum(spent.values()) / total, 2)
         return found
     return measure

@@ -1,71 +1,49 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Where bios come in, and where those that went below come back.
+ * The entry from device-mapper: map dispatches a bio by its operation, end_io completes those sent to
+ * the device.
  *
- * A bio that asks for a flush and has data, such as a journal's commit, comes in two
- * parts, and device-mapper (6.12) sends the data even when the flush has failed, and
- * tells nobody. So once a flush has failed, FUA writes fail, until one that began later
- * succeeds: somebody's, or our own, tried from time to time (evict.c). Data with a flush
- * before them and without FUA can't be told from others.
+ * A bio with a flush and data, such as a journal's commit, arrives as two bios. device-mapper (6.12)
+ * sends the data even when the flush has failed, and the data's bio doesn't show the failure. So once a
+ * flush has failed, FUA writes fail until a later flush succeeds. Such a flush comes from above, or
+ * from retry.c, which tries one from time to time. Data after a flush but without FUA can't be told
+ * from other writes.
+ *
+ * Uses write.c, read.c, discard.c, drain.c, bio.c, error.c.
  */
 #include <linux/highmem.h>
 
 #include "transit.h"
 
-int dtc_ended(struct bio *bio, blk_status_t status)
-{
-	bio->bi_status = status;
-	bio_endio(bio);
-	return DM_MAPIO_SUBMITTED;
-}
-
-/* One block, between a slot and where the bio stands; the bio moves on. */
-void dtc_copy_block(struct dtc *t, struct bio *bio, struct dtc_slot *slot, bool to_bio)
-{
-	void *data = dtc_slot_data(t, slot);
-	u32 left = t->params.block_size;
-
-	while (left) {
-		struct bio_vec bv = bio_iter_iovec(bio, bio->bi_iter);
-		u32 len = min(left, bv.bv_len);
-
-		bv.bv_len = len;
-		if (to_bio)
-			memcpy_to_bvec(&bv, data);
-		else
-			memcpy_from_bvec(data, &bv);
-		bio_advance(bio, len);
-		data += len;
-		left -= len;
-	}
-}
-
 static int dtc_map_flush(struct dtc *t, struct bio *bio)
 {
-	struct dtc_bio *db = dtc_bio(bio);
+	struct dtc_bio *db = dtc_bio_data(bio);
 
 	db->kind = DTC_BIO_FLUSH;
-	db->began = dtc_now(t);
+	db->start_ns = dtc_now(t);
 	db->stamp = atomic_read(&t->stamp);
 	dtc_count(t, DTC_FLUSHES, 1);
 	if (dtc_drain(t, false))
 		return dtc_ended(bio, BLK_STS_IOERR);
-	return dtc_below(t, bio);
+	return dtc_remap(t, bio);
 }
 
 /**
- * dtc_map() - take a bio
+ * dtc_map() - map a bio
  * @ti: the target
- * @bio: device-mapper's clone; it lies within a chunk if it has data
+ * @bio: device-mapper's clone; a read or write lies within one chunk
+ *
+ * Context: Task. Sleeps.
+ * Return: DM_MAPIO_SUBMITTED or DM_MAPIO_REMAPPED.
  */
 int dtc_map(struct dm_target *ti, struct bio *bio)
 {
 	struct dtc *t = ti->private;
 
-	dtc_bio(bio)->kind = DTC_BIO_OTHER;
+	dtc_bio_data(bio)->kind = DTC_BIO_OTHER;
 	bio->bi_iter.bi_sector = dm_target_offset(ti, bio->bi_iter.bi_sector);
 	if (!t->nr_slots)
-		return dtc_below(t, bio);
+		return dtc_remap(t, bio);
 	if (time_before(READ_ONCE(t->last_bio), jiffies))
 		WRITE_ONCE(t->last_bio, jiffies);
 	if (bio->bi_opf & REQ_PREFLUSH)		/* device-mapper has split the data off */
@@ -79,7 +57,7 @@ int dtc_map(struct dm_target *ti, struct bio *bio)
 		return dtc_write(t, bio);
 	case REQ_OP_DISCARD:
 	case REQ_OP_WRITE_ZEROES:
-		return dtc_wide(t, bio);
+		return dtc_discard(t, bio);
 	default:
 		return dtc_ended(bio, BLK_STS_NOTSUPP);
 	}
@@ -87,21 +65,21 @@ int dtc_map(struct dm_target *ti, struct bio *bio)
 
 int dtc_end_io(struct dm_target *ti, struct bio *bio, blk_status_t *status)
 {
-	struct dtc_bio *db = dtc_bio(bio);
+	struct dtc_bio *db = dtc_bio_data(bio);
 	struct dtc *t = ti->private;
 
 	switch (db->kind) {
-	case DTC_BIO_PAST:
-		dtc_past_done(t, bio, *status);
+	case DTC_BIO_BYPASS:
+		dtc_bypass_done(t, bio, *status);
 		break;
-	case DTC_BIO_WIDE:
-		dtc_wide_done(t, bio);
+	case DTC_BIO_DISCARD:
+		dtc_discards_remove(t, &db->range);
 		break;
 	case DTC_BIO_READ:
-		dtc_lap(t, DTC_PHASE_READ, db->began);
+		dtc_lap(t, DTC_PHASE_READ, db->start_ns);
 		break;
 	case DTC_BIO_FLUSH:
-		dtc_lap(t, DTC_PHASE_FLUSH, db->began);
+		dtc_lap(t, DTC_PHASE_FLUSH, db->start_ns);
 		if (*status)
 			dtc_count(t, DTC_FAILED_FLUSHES, 1);
 		dtc_flush_ended(t, db->stamp, *status);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What can be set: in the table line, and some of it later by message. */
+/* Options: set in the table line, some of them later by message. */
 #include "policy.h"
 #include "../options.h"
 
@@ -12,10 +12,10 @@ static const struct dtc_policy * const dtc_policies[] = {
 	&dtc_policy_none,
 };
 
-/* Paper 5: 512 MiB; but not most of a small machine's memory. */
+/* Paper 5 uses 512 MiB; the limit is a 16th of a small machine's memory. */
 #define DTC_CACHE_DEFAULT	(512ULL << 20)
 
-static int dtc_set_flag(bool *flag, const char *value)
+static int dtc_parse_flag(bool *flag, const char *value)
 {
 	if (strcmp(value, "on") && strcmp(value, "off"))
 		return -ERANGE;
@@ -23,7 +23,7 @@ static int dtc_set_flag(bool *flag, const char *value)
 	return 0;
 }
 
-static int dtc_set_cache_size(struct dtc *t, const char *value, bool later)
+static int dtc_option_cache_size(struct dtc *t, const char *value, bool later)
 {
 	char *end;
 	u64 size = memparse(value, &end);
@@ -34,7 +34,7 @@ static int dtc_set_cache_size(struct dtc *t, const char *value, bool later)
 	return 0;
 }
 
-static int dtc_set_block_size(struct dtc *t, const char *value, bool later)
+static int dtc_option_block_size(struct dtc *t, const char *value, bool later)
 {
 	u32 size;
 
@@ -44,17 +44,17 @@ static int dtc_set_block_size(struct dtc *t, const char *value, bool later)
 	return 0;
 }
 
-static int dtc_set_workers(struct dtc *t, const char *value, bool later)
+static int dtc_option_workers(struct dtc *t, const char *value, bool later)
 {
 	u32 workers;
 
-	if (kstrtou32(value, 10, &workers) || !workers || workers > DTC_MOST_WORKERS)
+	if (kstrtou32(value, 10, &workers) || !workers || workers > DTC_MAX_WORKERS)
 		return -ERANGE;
 	WRITE_ONCE(t->params.workers, workers);
 	return 0;
 }
 
-static int dtc_set_policy(struct dtc *t, const char *value, bool later)
+static int dtc_option_policy(struct dtc *t, const char *value, bool later)
 {
 	size_t i;
 
@@ -67,54 +67,57 @@ static int dtc_set_policy(struct dtc *t, const char *value, bool later)
 	return -ERANGE;
 }
 
-static int dtc_set_eager_eviction(struct dtc *t, const char *value, bool later)
+static int dtc_option_eager_eviction(struct dtc *t, const char *value, bool later)
 {
-	int err = dtc_set_flag(&t->params.eager_eviction, value);
+	int err = dtc_parse_flag(&t->params.eager_eviction, value);
 
-	/* What is in the cache was not wanted so far. Who comes to an empty set now sees the switch. */
+	/*
+	 * Blocks cached so far were not wanted. Barrier: a writer that adds to a set found empty below
+	 * sees the new option.
+	 */
 	smp_mb();
 	if (!err && later && t->params.eager_eviction)
 		dtc_want_all(t);
 	return err;
 }
 
-static int dtc_set_bypass(struct dtc *t, const char *value, bool later)
+static int dtc_option_bypass(struct dtc *t, const char *value, bool later)
 {
-	return dtc_set_flag(&t->params.bypass, value);
+	return dtc_parse_flag(&t->params.bypass, value);
 }
 
-struct dtc_key {
+struct dtc_option {
 	const char *name;
 	bool later;			/* may be set by message */
 	int (*set)(struct dtc *t, const char *value, bool later);
 };
 
 enum {
-	DTC_KEY_CACHE_SIZE, DTC_KEY_BLOCK_SIZE, DTC_KEY_WORKERS, DTC_KEY_POLICY, DTC_KEY_EAGER,
-	DTC_KEY_BYPASS,
+	DTC_OPTION_CACHE_SIZE, DTC_OPTION_BLOCK_SIZE, DTC_OPTION_WORKERS, DTC_OPTION_POLICY, DTC_OPTION_EAGER,
+	DTC_OPTION_BYPASS,
 };
 
-static const struct dtc_key dtc_keys[] = {
-	[DTC_KEY_CACHE_SIZE] = { "cache_size", false, dtc_set_cache_size },
-	[DTC_KEY_BLOCK_SIZE] = { "block_size", false, dtc_set_block_size },
-	[DTC_KEY_WORKERS] = { "workers", true, dtc_set_workers },
-	[DTC_KEY_POLICY] = { "policy", false, dtc_set_policy },
-	[DTC_KEY_EAGER] = { "eager_eviction", true, dtc_set_eager_eviction },
-	[DTC_KEY_BYPASS] = { "bypass", true, dtc_set_bypass },
+static const struct dtc_option dtc_options[] = {
+	[DTC_OPTION_CACHE_SIZE] = { "cache_size", false, dtc_option_cache_size },
+	[DTC_OPTION_BLOCK_SIZE] = { "block_size", false, dtc_option_block_size },
+	[DTC_OPTION_WORKERS] = { "workers", true, dtc_option_workers },
+	[DTC_OPTION_POLICY] = { "policy", false, dtc_option_policy },
+	[DTC_OPTION_EAGER] = { "eager_eviction", true, dtc_option_eager_eviction },
+	[DTC_OPTION_BYPASS] = { "bypass", true, dtc_option_bypass },
 };
 
-static int dtc_set(void *target, const char *key, const char *value, bool later)
+static int dtc_set_option(void *target, const char *key, const char *value, bool later)
 {
 	struct dtc *t = target;
 	size_t i;
 	int err;
 
-	for (i = 0; i < ARRAY_SIZE(dtc_keys); i++) {
-		if (strcmp(key, dtc_keys[i].name))
+	for (i = 0; i < ARRAY_SIZE(dtc_options); i++) {
+		if (strcmp(key, dtc_options[i].name))
 			continue;
-		if (later && !dtc_keys[i].later)
+		if (later && !dtc_options[i].later)
 			return -EPERM;
-		err = dtc_keys[i].set(t, value, later);
+		err = dtc_options[i].set(t, value, later);
 		if (!err)
 			t->params.given |= 1 << i;
 		return err;
@@ -127,9 +130,9 @@ static void dtc_defaults(struct dtc *t)
 	struct dtc_params *p = &t->params;
 
 	p->cache_size = min(DTC_CACHE_DEFAULT, (u64)totalram_pages() << PAGE_SHIFT >> 4);
-	/* An NVMe device may name any multiple of its logical block size. */
-	p->block_size = rounddown_pow_of_two(clamp(bdev_physical_block_size(t->below->bdev), 512, PAGE_SIZE));
-	p->workers = min_t(u32, num_online_cpus(), DTC_MOST_WORKERS);
+	/* An NVMe device may report any multiple of its logical block size. */
+	p->block_size = rounddown_pow_of_two(clamp(bdev_physical_block_size(t->lower->bdev), 512, PAGE_SIZE));
+	p->workers = min_t(u32, num_online_cpus(), DTC_MAX_WORKERS);
 	p->eager_eviction = true;
 	p->bypass = true;
 	t->policy = dtc_policies[0];
@@ -139,7 +142,7 @@ static int dtc_params_check(struct dtc *t)
 {
 	struct dtc_params *p = &t->params;
 
-	if (p->block_size < bdev_logical_block_size(t->below->bdev)) {
+	if (p->block_size < bdev_logical_block_size(t->lower->bdev)) {
 		t->ti->error = "block_size must be the device's block size or more";
 		return -EINVAL;
 	}
@@ -153,11 +156,12 @@ static int dtc_params_check(struct dtc *t)
 }
 
 /**
- * dtc_params_parse() - the words of the table line behind the device
- * @t: the target; its device is claimed
- * @argc: how many: 0, or their number and so many
- * @argv: the words
+ * dtc_params_parse() - parse the options of the table line
+ * @t: the target; its device is open
+ * @argc: number of words after the device: 0, or 1 + the number that argv[0] gives
+ * @argv: these words
  *
+ * Context: Constructor.
  * Return: 0 or a negative errno with ti->error set.
  */
 int dtc_params_parse(struct dtc *t, unsigned int argc, char **argv)
@@ -165,14 +169,14 @@ int dtc_params_parse(struct dtc *t, unsigned int argc, char **argv)
 	int err;
 
 	dtc_defaults(t);
-	err = options_parse(t->ti, argc, argv, dtc_set, t);
+	err = options_parse(t->ti, argc, argv, dtc_set_option, t);
 	return err ? err : dtc_params_check(t);
 }
 
-/* Message: set KEY VALUE */
+/* Message set KEY VALUE. */
 int dtc_params_set(struct dtc *t, const char *key, const char *value)
 {
-	int err = dtc_set(t, key, value, true);
+	int err = dtc_set_option(t, key, value, true);
 
 	if (err)
 		DMERR("%s: set %s %s: %s", dm_table_device_name(t->ti->table), key, value, option_error(err));
@@ -184,7 +188,7 @@ static const char *dtc_flag(bool flag)
 	return flag ? "on" : "off";
 }
 
-/* As the table line would have them. */
+/* Prints the options as the table line has them. */
 void dtc_params_print(struct dtc *t, char *result, unsigned int maxlen, unsigned int *len)
 {
 	const struct dtc_params *p = &t->params;
@@ -192,17 +196,17 @@ void dtc_params_print(struct dtc *t, char *result, unsigned int maxlen, unsigned
 
 	if (p->given)
 		DMEMIT(" %u", 2 * hweight8(p->given));
-	if (p->given & 1 << DTC_KEY_CACHE_SIZE)
+	if (p->given & 1 << DTC_OPTION_CACHE_SIZE)
 		DMEMIT(" cache_size %llu", p->cache_size);
-	if (p->given & 1 << DTC_KEY_BLOCK_SIZE)
+	if (p->given & 1 << DTC_OPTION_BLOCK_SIZE)
 		DMEMIT(" block_size %u", p->block_size);
-	if (p->given & 1 << DTC_KEY_WORKERS)
+	if (p->given & 1 << DTC_OPTION_WORKERS)
 		DMEMIT(" workers %u", p->workers);
-	if (p->given & 1 << DTC_KEY_POLICY)
+	if (p->given & 1 << DTC_OPTION_POLICY)
 		DMEMIT(" policy %s", t->policy->name);
-	if (p->given & 1 << DTC_KEY_EAGER)
+	if (p->given & 1 << DTC_OPTION_EAGER)
 		DMEMIT(" eager_eviction %s", dtc_flag(p->eager_eviction));
-	if (p->given & 1 << DTC_KEY_BYPASS)
+	if (p->given & 1 << DTC_OPTION_BYPASS)
 		DMEMIT(" bypass %s", dtc_flag(p->bypass));
 	*len = sz;
 }

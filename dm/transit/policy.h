@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What a policy decides: when what is evicted, and what a writer does who finds no
- * free slot. It never touches data, states or the device: it says that a slot is
- * wanted, and workers do the rest, the same ones for every policy. So policies
- * differ in when, not in how.
+ * A policy decides when blocks are evicted, and whether a writer without a free slot waits or bypasses
+ * the cache.
  *
- * To add one: a file with a struct dtc_policy, its name in Kbuild, and a line in
- * params.c (dtc_policies) and at the end of this file.
+ * A policy never touches data, slot states or the device. It requests evictions (want.c), and the same
+ * workers carry them out for every policy. So policies differ in when blocks are evicted, not in how.
+ *
+ * To add one: a file in policy/ with a struct dtc_policy, its object in Kbuild, a line in dtc_policies
+ * (params.c), and a declaration at the end of this file.
  */
 #ifndef FOREBAY_DM_TRANSIT_POLICY_H
 #define FOREBAY_DM_TRANSIT_POLICY_H
@@ -15,35 +16,36 @@
 
 struct dtc_policy {
 	const char *name;
-	bool no_cache;			/* no slots at all */
-	bool keeps_clean;		/* what has been evicted stays, clean, while nobody needs its slot */
+	bool no_cache;			/* the target has no slots */
+	bool keeps_clean;		/* evicted blocks stay as clean copies */
 
-	/* What it needs of its own, in t->policy_data. May be NULL, both or neither. */
+	/* Private data in t->policy_data. Both may be NULL, or neither. */
 	int (*init)(struct dtc *t);
 	void (*destroy)(struct dtc *t);
 
 	/*
-	 * With the set's lock held; each may be NULL.
-	 * stored: a version was written to the slot, which is valid now; also called
-	 *	when the device refused it. May set slot->wanted.
-	 * cleaned: the device has it, and it stays (keeps_clean).
-	 * read: a reader found it.
-	 * left: it is being evicted, or dropped: no longer a candidate.
+	 * Context: Under the set's lock, interrupts off. Each may be NULL.
+	 * stored: a version was written to the slot, which is valid now. Also called when an eviction
+	 * or a bypass failed. May set slot->wanted.
+	 * cleaned: the device has the version, and the slot stays (keeps_clean).
+	 * read: a reader found the slot.
+	 * removed: the slot is being evicted or invalidated: no longer a candidate.
 	 */
 	void (*stored)(struct dtc *t, struct dtc_slot *slot);
 	void (*cleaned)(struct dtc *t, struct dtc_slot *slot);
 	void (*read)(struct dtc *t, struct dtc_slot *slot);
-	void (*left)(struct dtc *t, struct dtc_slot *slot);
+	void (*removed)(struct dtc *t, struct dtc_slot *slot);
 
 	/*
-	 * Without locks. May the writer who finds no slot go past the cache? If
-	 * not (NULL: never), he waits in line, and make_room is called: by him, and by
-	 * whoever fills a slot while somebody waits. It sees to it that a slot gets free.
+	 * Context: No locks held.
+	 * may_bypass: whether a writer that finds no slot may bypass the cache. NULL: never.
+	 * make_space: requests the eviction of at least one slot. Called by a writer that waits for a
+	 * slot, and by a writer that fills a slot while others wait.
 	 */
 	bool (*may_bypass)(const struct dtc *t);
-	void (*make_room)(struct dtc *t);
+	void (*make_space)(struct dtc *t);
 
-	/* Its background work stops, or may go on. May be NULL. */
+	/* Stop the policy's background work, or permit it again. May be NULL. */
 	void (*suspend)(struct dtc *t);
 	void (*resume)(struct dtc *t);
 };

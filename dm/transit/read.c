@@ -1,25 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Reads: blocks that have a slot are copied from there, also while it is being
- * evicted; the others are the device's, and are not brought in.
+ * Reads: blocks that have a slot are copied from the slot, during its eviction too. Other blocks are
+ * read from the device and are not cached.
  *
- * A bio is taken in turns, as device-mapper allows: either blocks that have slots, or
- * some that have none, with which it goes below; what follows comes as another bio.
- * That is said before the bio moves on: device-mapper before 6.12.117 gets the rest
- * wrong if it is said later.
+ * device-mapper lets a target accept a part of a bio. Each call accepts either blocks that have slots,
+ * or blocks that have none; the latter go to the device. The rest of the bio comes back as another bio.
+ * dm_accept_partial_bio() is called before the bio advances: before 6.12.117 device-mapper computes a
+ * wrong rest otherwise.
  *
- * All slots of a turn are taken at once, so that none goes before it is copied.
- * A block that has no slot when it is looked for may be read from the device at any
- * time after that: who writes it now does so at the same time as this read.
+ * All slots of a call get a reader at once, so that none is freed before it is copied. A block without
+ * a slot may be read from the device at any later time. A write of the block that begins now is
+ * concurrent with this read.
+ *
+ * Uses set.c and bio.c. Used by map.c.
  */
 #include "policy.h"
 
-/* How many blocks, from here on, have no slot. With the set's lock held. */
+/* Returns the number of leading blocks that have no slot. */
 static u32 dtc_missing(struct dtc *t, struct dtc_set *set, struct bio *bio)
 {
 	u64 block = dtc_first_block(t, bio);
 	u32 n, blocks = dtc_nr_blocks(t, bio);
 
+	lockdep_assert_held(&set->lock);
 	if (list_empty(&set->queue))
 		return blocks;
 	for (n = 0; n < blocks && !dtc_set_find(set, block + n); n++)
@@ -27,17 +30,19 @@ static u32 dtc_missing(struct dtc *t, struct dtc_set *set, struct bio *bio)
 	return n;
 }
 
-/* May one more read it now? */
+/* True if the slot admits one more reader. */
 static bool dtc_readable(const struct dtc_slot *slot)
 {
-	return slot->state == DTC_EVICTING || (slot->state == DTC_VALID && !slot->awaited);
+	return slot->state == DTC_EVICTING || (slot->state == DTC_VALID && !slot->writers_waiting);
 }
 
 /*
- * Takes the slots that the bio's first blocks have; if the first has none, @missing says how
- * many don't. Who waits here has no slot yet, so nobody waits for him.
+ * Adds a reader to the slots of the bio's leading blocks. If the first block has no slot, *@missing is
+ * the number of leading blocks without one. A task that waits here is no slot's reader, so no other
+ * task waits for it.
  */
-static u32 dtc_pin(struct dtc *t, struct dtc_set *set, struct bio *bio, struct dtc_slot **slots, u32 *missing)
+static u32 dtc_get_slots(struct dtc *t, struct dtc_set *set, struct bio *bio, struct dtc_slot **slots,
+			 u32 *missing)
 {
 	u64 block = dtc_first_block(t, bio);
 	u32 n, blocks = dtc_nr_blocks(t, bio);
@@ -68,7 +73,7 @@ static void dtc_read_slots(struct dtc *t, struct dtc_set *set, struct bio *bio, 
 		dtc_copy_block(t, bio, slots[i], true);
 	spin_lock_irq(&set->lock);
 	for (i = 0; i < nr; i++)
-		dtc_set_unpin(t, set, slots[i]);
+		dtc_set_put_reader(t, set, slots[i]);
 	spin_unlock_irq(&set->lock);
 	dtc_count(t, DTC_READ_HITS, nr);
 }
@@ -77,22 +82,25 @@ static void dtc_read_slots(struct dtc *t, struct dtc_set *set, struct bio *bio, 
  * dtc_read() - map a read
  * @t: the target
  * @bio: positions are the device's
+ *
+ * Context: Task in map. Sleeps.
+ * Return: DM_MAPIO_SUBMITTED or DM_MAPIO_REMAPPED.
  */
 int dtc_read(struct dtc *t, struct bio *bio)
 {
 	struct dtc_set *set = dtc_set_of(t, dtc_first_block(t, bio));
 	struct dtc_slot *slots[1 << DTC_CHUNK_SHIFT];
-	struct dtc_bio *db = dtc_bio(bio);
+	struct dtc_bio *db = dtc_bio_data(bio);
 	u32 found, missing;
 
 	db->kind = DTC_BIO_READ;
-	db->began = dtc_now(t);
-	found = dtc_pin(t, set, bio, slots, &missing);
+	db->start_ns = dtc_now(t);
+	found = dtc_get_slots(t, set, bio, slots, &missing);
 	dtc_count(t, DTC_READ_BLOCKS, found + missing);
 	if (found + missing < dtc_nr_blocks(t, bio))
 		dm_accept_partial_bio(bio, (found + missing) << t->block_shift);
 	if (!found)
-		return dtc_below(t, bio);
+		return dtc_remap(t, bio);
 	dtc_read_slots(t, set, bio, slots, found);
 	return dtc_ended(bio, BLK_STS_OK);
 }

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The reservation and its free set.
+ * The slots' memory, the free set, and the writers that wait for a free slot.
  *
- * The free set is a stack whose head is changed by compare-and-swap. Its upper half
- * counts the changes: a head that was taken away and put back meanwhile is another
- * one. A slot's ->next may be read by somebody who comes too late; he finds out when
- * his swap fails.
+ * The free set is a stack whose head is changed by compare-and-swap. The head's upper half counts
+ * changes, so that a head that was popped and pushed again differs from the old one (ABA). A task may
+ * read ->next of a slot that was popped in the meantime; its compare-and-swap then fails.
  *
- * Writers that may not go past the cache stand in line. A slot that is put back is
- * handed to the first of them; nobody overtakes.
+ * If the policy permits no bypass, writers wait in a FIFO. A slot that becomes free goes to the first
+ * waiter: no writer overtakes.
+ *
+ * Uses ready.c, and the policy's make_space. Used by set.c, write.c, registry.c, retry.c.
  */
 #include <linux/completion.h>
 #include <linux/vmalloc.h>
@@ -16,7 +17,7 @@
 #include "policy.h"
 
 struct dtc_waiter {
-	struct list_head line;
+	struct list_head node;
 	struct completion done;
 	struct dtc_slot *slot;
 };
@@ -50,61 +51,71 @@ static void dtc_free_push(struct dtc *t, struct dtc_slot *slot)
 	} while (!atomic64_try_cmpxchg(&t->free.head, &head, dtc_free_head(head, slot - t->slots)));
 }
 
-/* To those in line what there is; if the device fails, nothing, but they needn't wait. */
-void dtc_slot_line(struct dtc *t)
+/**
+ * dtc_slot_wake_waiters() - hand free slots to waiters, in order
+ * @t: the target
+ *
+ * If the device fails, the remaining waiters are woken without a slot.
+ * Context: Any.
+ */
+void dtc_slot_wake_waiters(struct dtc *t)
 {
 	unsigned long flags;
 
 	spin_lock_irqsave(&t->free.lock, flags);
-	while (!list_empty(&t->free.line)) {
-		struct dtc_waiter *waiter = list_first_entry(&t->free.line, struct dtc_waiter, line);
+	while (!list_empty(&t->free.waiters)) {
+		struct dtc_waiter *waiter = list_first_entry(&t->free.waiters, struct dtc_waiter, node);
 
 		waiter->slot = dtc_free_pop(t);
 		if (!waiter->slot && !READ_ONCE(t->failing))
 			break;
-		list_del(&waiter->line);
+		list_del(&waiter->node);
 		WRITE_ONCE(t->free.waiting, t->free.waiting - 1);
 		complete(&waiter->done);
 	}
 	spin_unlock_irqrestore(&t->free.lock, flags);
 }
 
-/* A free slot, if there is one and nobody waits for it; the caller's alone then. */
+/* Pops a free slot for the caller. NULL if there is none, or if writers wait for one. Context: Any. */
 struct dtc_slot *dtc_slot_get(struct dtc *t)
 {
 	return READ_ONCE(t->free.waiting) ? NULL : dtc_free_pop(t);
 }
 
 /**
- * dtc_slot_wait() - wait in line for a slot
+ * dtc_slot_wait() - wait for a free slot
  * @t: the target
  *
- * Return: the slot; NULL: the device fails, and none may ever get free.
+ * Context: Task in map, no locks held. Sleeps.
+ * Return: the slot; NULL: the device fails, so that a slot may never become free.
  */
 struct dtc_slot *dtc_slot_wait(struct dtc *t)
 {
 	struct dtc_waiter waiter = { .done = COMPLETION_INITIALIZER_ONSTACK(waiter.done) };
 
 	spin_lock_irq(&t->free.lock);
-	list_add_tail(&waiter.line, &t->free.line);
+	list_add_tail(&waiter.node, &t->free.waiters);
 	WRITE_ONCE(t->free.waiting, t->free.waiting + 1);
 	spin_unlock_irq(&t->free.lock);
-	/* Either we see the slot that is put back now, or who does so sees us. */
+	/*
+	 * Pairs with the cmpxchg in dtc_free_push(): either this task sees the pushed slot, or the
+	 * pusher sees ->waiting.
+	 */
 	smp_mb();
-	dtc_slot_line(t);
+	dtc_slot_wake_waiters(t);
 	if (!completion_done(&waiter.done))
-		t->policy->make_room(t);
-	dtc_hurry(t);
+		t->policy->make_space(t);
+	dtc_expedite(t);
 	wait_for_completion_io(&waiter.done);
 	return waiter.slot;
 }
 
-/* It is free, and goes to the first in line, if there is one. */
+/* Frees a slot: the first waiter gets it, if there is one. Context: Any. */
 void dtc_slot_put(struct dtc *t, struct dtc_slot *slot)
 {
 	dtc_free_push(t, slot);
 	if (READ_ONCE(t->free.waiting))
-		dtc_slot_line(t);
+		dtc_slot_wake_waiters(t);
 }
 
 int dtc_slots_init(struct dtc *t)
@@ -112,7 +123,7 @@ int dtc_slots_init(struct dtc *t)
 	u32 i;
 
 	spin_lock_init(&t->free.lock);
-	INIT_LIST_HEAD(&t->free.line);
+	INIT_LIST_HEAD(&t->free.waiters);
 	atomic64_set(&t->free.head, DTC_NO_SLOT);
 	if (!t->nr_slots)
 		return 0;

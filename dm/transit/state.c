@@ -2,18 +2,20 @@
 /*
  * Suspend, resume, and the message flush.
  *
- * A suspended target has nothing to do with the device below: its cache is empty, but
- * for what the device has refused. That stays for the time after the resume; if
- * the target goes instead, it is lost, and the kernel's log says so.
+ * A suspended target leaves the device alone: its cache is empty, except for blocks that the device has
+ * refused. These blocks stay until a resume of this table or of its successor (registry.c). If the
+ * mapped device is removed instead, the blocks are lost, and the kernel's log says so.
+ *
+ * Uses drain.c, registry.c, error.c. Used by target.c.
  */
 #include "policy.h"
 
 /*
- * Copies of what the device has go: it may have something else when we go on. And whose bio was the
- * set's last is through with it, though the drain, which looks only where something is left, has
- * not waited for him: the set may be freed now.
+ * Frees clean copies: the device's content may change before the resume. Taking the lock also waits for
+ * the completion of the set's last bio. A drain skips sets without dirty slots, so it hasn't waited for
+ * that completion, and the set may be freed after this.
  */
-static void dtc_settle(struct dtc *t, struct dtc_set *set)
+static void dtc_set_invalidate_clean(struct dtc *t, struct dtc_set *set)
 {
 	struct dtc_slot *slot, *next;
 
@@ -21,13 +23,13 @@ static void dtc_settle(struct dtc *t, struct dtc_set *set)
 	list_for_each_entry_safe(slot, next, &set->queue, queue) {
 		if (!slot->clean)
 			continue;
-		t->policy->left(t, slot);
-		dtc_set_leave(t, set, slot);
+		t->policy->removed(t, slot);
+		dtc_set_remove(t, set, slot);
 	}
 	spin_unlock_irq(&set->lock);
 }
 
-/* No bio is in flight any more. */
+/* Context: device-mapper; no bio is in flight. */
 void dtc_postsuspend(struct dm_target *ti)
 {
 	struct dtc *t = ti->private;
@@ -36,42 +38,48 @@ void dtc_postsuspend(struct dm_target *ti)
 	if (t->policy->suspend)
 		t->policy->suspend(t);
 	dtc_drain(t, false);
-	/* What is left has failed. A try that is on its way is seen to its end. */
-	WRITE_ONCE(t->quiet, true);
+	/* The remaining slots have failed. The second drain waits for a retry that already runs. */
+	WRITE_ONCE(t->suspended, true);
 	cancel_delayed_work_sync(&t->retry);
 	dtc_drain(t, false);
 	cancel_delayed_work_sync(&t->retry);
 	flush_workqueue(t->evictors);
 	for (nr = 0; nr < dtc_nr_sets(t); nr++) {
-		dtc_settle(t, &t->sets[nr]);
+		dtc_set_invalidate_clean(t, &t->sets[nr]);
 		cond_resched();
 	}
+}
+
+int dtc_preresume(struct dm_target *ti)
+{
+	return dtc_inherit(ti->private);
 }
 
 void dtc_resume(struct dm_target *ti)
 {
 	struct dtc *t = ti->private;
 
-	WRITE_ONCE(t->quiet, false);
-	/* To try again; or to say that all is well again, if suspending has come before that. */
-	if (atomic_read(&t->troubled) || READ_ONCE(t->failing) || READ_ONCE(t->flush_failed))
+	WRITE_ONCE(t->suspended, false);
+	dtc_free_predecessors(t);
+	/* To retry; or to report a recovery that the suspend has left unreported. */
+	if (atomic_read(&t->nr_failed) || READ_ONCE(t->failing) || READ_ONCE(t->flush_failed))
 		queue_delayed_work(t->evictors, &t->retry, 0);
 	if (t->policy->resume)
 		t->policy->resume(t);
 }
 
-/* Message: flush. All that was complete, durable. */
+/* Message flush: makes all complete writes durable. */
 int dtc_flush(struct dtc *t)
 {
 	u32 stamp = atomic_read(&t->stamp);
 	int err;
 
-	if (READ_ONCE(t->quiet))
+	if (READ_ONCE(t->suspended))
 		return -EBUSY;
 	err = dtc_drain(t, true);
 	if (!err)
-		err = blkdev_issue_flush(t->below->bdev);
-	/* Whoever was interrupted knows nothing. */
+		err = blkdev_issue_flush(t->lower->bdev);
+	/* An interrupted flush proves nothing. */
 	if (err != -ERESTARTSYS)
 		dtc_flush_ended(t, stamp, err);
 	return err;

@@ -52,22 +52,22 @@ void dtc_status(struct dm_target *ti, status_type_t type, unsigned int flags, ch
 	case STATUSTYPE_INFO:
 		DMEMIT("%s %s %u/%u %u", READ_ONCE(t->failing) || READ_ONCE(t->flush_failed) ? "error" : "ok",
 		       t->policy->name, dtc_used(t), t->nr_slots, 2 * (DTC_NR_COUNTERS + 1));
-		DMEMIT(" refused %d", atomic_read(&t->troubled));
+		DMEMIT(" refused %d", atomic_read(&t->nr_failed));
 		for (i = 0; i < DTC_NR_COUNTERS; i++)
 			DMEMIT(" %s %llu", dtc_counter_names[i], dtc_total(t, i));
 		break;
 	case STATUSTYPE_TABLE:
-		DMEMIT("%s", t->below->name);
+		DMEMIT("%s", t->lower->name);
 		dtc_params_print(t, result, maxlen, &sz);
 		break;
 	case STATUSTYPE_IMA:
 		DMEMIT_TARGET_NAME_VERSION(ti->type);
-		DMEMIT(",device_name=%s,policy=%s;", t->below->name, t->policy->name);
+		DMEMIT(",device_name=%s,policy=%s;", t->lower->name, t->policy->name);
 		break;
 	}
 }
 
-/* Message: latency. */
+/* Message latency show. */
 int dtc_latency_print(struct dtc *t, char *result, unsigned int maxlen)
 {
 	return latencies_print(t->stats->phase, dtc_phase_names, DTC_NR_PHASES, result, maxlen);

@@ -1,55 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The target forebay-transit, as device-mapper sees it: constructor, limits,
- * messages, module.
+ * The target forebay-transit, as device-mapper sees it: constructor, limits, messages, module.
  *
  *	0 SECTORS forebay-transit DEVICE [N KEY VALUE ...]
  *
- * docs/transit.md has the options, messages and the status line.
+ * docs/transit.md describes options, messages and the status line.
  */
 #include <linux/module.h>
 
 #include "policy.h"
 
-static void dtc_free(struct dtc *t)
-{
-	if (t->policy && t->policy->destroy && t->policy_data)
-		t->policy->destroy(t);
-	dtc_workers_destroy(t);
-	dtc_evict_destroy(t);
-	dtc_sets_destroy(t);
-	dtc_slots_destroy(t);
-	if (t->below)
-		dm_put_device(t->ti, t->below);
-	free_percpu(t->stats);
-	kfree(t);
-}
-
-static int dtc_alloc(struct dtc *t)
-{
-	int err;
-
-	spin_lock_init(&t->flush_lock);
-	dtc_wide_init(t);
-	err = dtc_slots_init(t);
-	if (!err)
-		err = dtc_sets_init(t);
-	if (!err)
-		err = dtc_evict_init(t);
-	if (!err)
-		err = dtc_workers_init(t);
-	if (!err && t->policy->init)
-		err = t->policy->init(t);
-	if (err)
-		t->ti->error = "Not enough memory";
-	return err;
-}
-
 static int dtc_construct(struct dtc *t, unsigned int argc, char **argv)
 {
 	int err;
 
-	err = dm_get_device(t->ti, argv[0], dm_table_get_mode(t->ti->table), &t->below);
+	err = dm_get_device(t->ti, argv[0], dm_table_get_mode(t->ti->table), &t->lower);
 	if (err) {
 		t->ti->error = "The device cannot be opened";
 		return err;
@@ -57,7 +22,7 @@ static int dtc_construct(struct dtc *t, unsigned int argc, char **argv)
 	err = dtc_params_parse(t, argc - 1, argv + 1);
 	if (err)
 		return err;
-	if (t->ti->len > bdev_nr_sectors(t->below->bdev)) {
+	if (t->ti->len > bdev_nr_sectors(t->lower->bdev)) {
 		t->ti->error = "The device is smaller than that";
 		return -EINVAL;
 	}
@@ -66,7 +31,9 @@ static int dtc_construct(struct dtc *t, unsigned int argc, char **argv)
 		return -EINVAL;
 	}
 	err = dtc_alloc(t);
-	return err ? err : dm_set_target_max_io_len(t->ti, 1 << (DTC_CHUNK_SHIFT + t->block_shift));
+	if (!err)
+		err = dm_set_target_max_io_len(t->ti, 1 << (DTC_CHUNK_SHIFT + t->block_shift));
+	return err ? err : dtc_register(t);
 }
 
 static int dtc_ctr(struct dm_target *ti, unsigned int argc, char **argv)
@@ -87,15 +54,16 @@ static int dtc_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 		return -ENOMEM;
 	}
 	t->ti = ti;
+	t->suspended = true;
 	err = dtc_construct(t, argc, argv);
 	if (err) {
-		dtc_free(t);
+		dtc_destroy(t);
 		return err;
 	}
 	ti->private = t;
 	ti->per_io_data_size = sizeof(struct dtc_bio);
 	ti->num_flush_bios = 1;
-	ti->flush_supported = true;	/* ours is to be flushed, whether or not the device's is */
+	ti->flush_supported = true;	/* the cache needs flushes even if the device doesn't */
 	ti->num_discard_bios = 1;
 	ti->num_write_zeroes_bios = 1;
 	return 0;
@@ -103,13 +71,7 @@ static int dtc_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 
 static void dtc_dtr(struct dm_target *ti)
 {
-	struct dtc *t = ti->private;
-	int lost = atomic_read(&t->troubled);
-
-	if (lost)
-		DMERR("%s: %d blocks that %pg has refused are lost", dm_table_device_name(ti->table), lost,
-		      t->below->bdev);
-	dtc_free(t);
+	dtc_retire(ti->private);
 }
 
 static int dtc_message(struct dm_target *ti, unsigned int argc, char **argv, char *result,
@@ -135,7 +97,7 @@ static int dtc_iterate_devices(struct dm_target *ti, iterate_devices_callout_fn 
 {
 	struct dtc *t = ti->private;
 
-	return fn(ti, t->below, 0, ti->len, data);
+	return fn(ti, t->lower, 0, ti->len, data);
 }
 
 static void dtc_io_hints(struct dm_target *ti, struct queue_limits *limits)
@@ -143,17 +105,23 @@ static void dtc_io_hints(struct dm_target *ti, struct queue_limits *limits)
 	struct dtc *t = ti->private;
 	u32 size = t->params.block_size;
 
-	/* A block is the unit of everything. That there is a write cache is said by flush_supported. */
+	/* All operations work on whole blocks. flush_supported announces the write cache. */
 	limits->logical_block_size = max(limits->logical_block_size, size);
 	limits->physical_block_size = max(limits->physical_block_size, size);
 	limits->io_min = max(limits->io_min, size);
 	limits->discard_granularity = max(limits->discard_granularity, size);
-	/* A polled bio is done when its owner looks: past the cache, others would wait for that. */
+	/*
+	 * A polled bio completes only when its owner polls. During a bypass other tasks would wait for
+	 * that.
+	 */
 	limits->features &= ~BLK_FEAT_POLL;
-	/* A BTT fails segments that are no whole blocks: better EINVAL than EIO, and only past the cache. */
-	if (!queue_is_mq(bdev_get_queue(t->below->bdev)))
+	/*
+	 * A BTT fails segments that aren't whole blocks, on a bypass only and with EIO. The alignment
+	 * makes them fail early with EINVAL.
+	 */
+	if (!queue_is_mq(bdev_get_queue(t->lower->bdev)))
 		limits->dma_alignment = max(limits->dma_alignment,
-					    bdev_logical_block_size(t->below->bdev) - 1);
+					    bdev_logical_block_size(t->lower->bdev) - 1);
 	limits->max_write_zeroes_sectors = round_down(limits->max_write_zeroes_sectors, size >> SECTOR_SHIFT);
 }
 
@@ -166,6 +134,7 @@ static struct target_type dtc_target = {
 	.map = dtc_map,
 	.end_io = dtc_end_io,
 	.postsuspend = dtc_postsuspend,
+	.preresume = dtc_preresume,
 	.resume = dtc_resume,
 	.status = dtc_status,
 	.message = dtc_message,

@@ -1,56 +1,65 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * dm-forebay-transit.ko: a cache in DRAM through which writes pass on their way
- * to a block device that has none of its own, such as a BTT: I/O transit caching,
- * and the staging policies it is compared with. Volatile, as a disk's cache is.
+ * dm-forebay-transit.ko: a cache in DRAM that writes pass through on their way to a block device
+ * without a cache of its own, such as a BTT. The module implements I/O transit caching and the staging
+ * policies that the paper compares with transit caching. The cache is volatile, as a disk's write cache
+ * is.
  *
- * Where a bio goes:
- *	map.c				from device-mapper; by what it is
- *	  write.c			into a slot; or past the cache
- *	  read.c			what is in slots from there, the rest from below
- *	  drain.c			a flush: what was complete before it, to the device
- *	  wide.c			discards and zeros
- *	worker.c			sets to workers
- *	  evict.c			slots to the device: errors, tries
+ * Files, from the top down. A file calls only files below its own row; policies are called through
+ * struct dtc_policy.
+ *	target.c status.c params.c	constructor, messages, status line, options
+ *	state.c				suspend, resume, the message flush
+ *	registry.c instance.c		a reload hands failed blocks to the next table; memory of one target
+ *	map.c				entry from device-mapper: dispatches each bio by its operation
+ *	  write.c			stores blocks in slots, or bypasses the cache
+ *	  read.c			copies cached blocks, remaps the others to the device
+ *	  discard.c			discards and zeroes
+ *	  bio.c				ends a bio; copies between a bio and a slot
+ *	worker.c			worker threads: take sets from the ready list, sleep when idle
+ *	  evict.c			writes slots to the device
+ *	retry.c				retries failed writes, reports the device's health
+ *	policy.h, policy/		when a block is evicted; one file a policy
+ *	drain.c				a flush: waits until older blocks are on the device
+ *	want.c				requests evictions
+ *	set.c				sets of slots, found by block number; waiting for a block's users
+ *	error.c				failed writes and flushes: what is counted, when a retry is due
+ *	slot.c				the slots' memory, the free set, writers that wait for a slot
+ *	range.c				discards and zeroes in flight
+ *	ready.c				the list of sets with work, and the waking of workers
+ *	trace.c				tracepoints
  *
- * What they stand on:
- *	set.c				sets of slots, by the block's number; who must wait
- *	slot.c				the reservation, the free set, writers in line for a slot
- *	policy.h policy_*.c		when what is evicted; one file a policy
- *	target.c params.c state.c	constructor, table, messages, suspend and resume
- *	status.c trace.c		status line, counters, latencies, tracepoints
- *
- * SLOTS hold a block each. There is no table from blocks to slots: a block's number
- * gives its set, and in the set's queue its slot is looked for. A slot is
+ * SLOTS hold one block each. No table maps blocks to slots: a hash of the block's number selects a set,
+ * and the set's queue is searched. A slot's state is one of
  *	free		in the free set
- *	pending		in its set's queue; somebody copies a block into it
+ *	pending		in its set's queue; a writer copies a block into the slot
  *	valid		holds the newest version of its block
- *	evicting	the same, and that version, or a newer one, is on its way down
+ *	evicting	as valid; this version, or a newer one that bypasses the cache, is in flight
  *
  * INVARIANTS
- * - A block is in at most one slot. While it is on its way to the device, by eviction
- *   or past the cache, nobody writes it, neither to a slot nor to the device: he
- *   waits. So versions reach the device in the order in which they were written, and
- *   at any time at most one bio that writes a block is below.
- * - The bytes of a slot change only while it is pending. It becomes pending only when
- *   nobody reads it. So a reader sees a whole version, as does the device.
- * - Who waits for a slot's readers keeps new ones out: steady readers don't hold up a writer.
- * - A slot is free only after the device has acknowledged its block (or something that
- *   took its place). So who finds no slot may read the device at any time after that.
- * - A block that the device refused stays in its slot, readable, and is tried again;
- *   flushes that it belongs to fail.
- * - A bio lies within a chunk, hence within one set; only discards and zeros don't.
- * - Nobody waits for a bio that he has mapped himself: device-mapper submits it only
- *   when he has returned. All evictions are submitted by workers.
+ * - A block is in at most one slot. While a write of the block is in flight, by eviction or bypass,
+ *   other writers of the block wait. So versions reach the device in the order in which they were
+ *   written, and at most one bio that writes a block is in flight.
+ * - The bytes of a slot change only while the slot is pending. A slot becomes pending only when it has
+ *   no readers. So readers and the device see whole versions.
+ * - A writer that waits for a slot's readers blocks new readers, so that a steady stream of readers
+ *   doesn't starve the writer.
+ * - A slot becomes free only after the device has acknowledged its block or a newer version of the
+ *   block. So a reader that finds no slot may read the device at any later time.
+ * - A block whose write failed stays readable in its slot and is retried. Flushes that cover the block
+ *   fail.
+ * - A new table owns the failed blocks of the old table before the new table's first bio arrives.
+ * - A bio lies within one chunk, hence within one set. Discards and zeroes are the exception.
+ * - A task in map never waits for a bio that the same call has remapped, because device-mapper submits
+ *   a remapped bio only after map returns. All evictions are submitted by workers.
  *
- * Lock order, outermost first; all are spinlocks, interrupts off, as bios complete
- * anywhere:
- *	set->lock		its queue, its slots' headers, its ranges
- *	t->wide.lock		ranges of discards and zeros
- *	the policy's own	its lists
- *	t->free.lock		writers in line
- *	t->ready.nap.lock	a worker's nap
- * t->ready.lock is the workers' own, with nothing inside it.
+ * LOCK ORDER, outermost first. All are spinlocks taken with interrupts off, since bios complete in
+ * interrupts:
+ *	set->lock			the set's queue, slot headers and ranges
+ *	t->discards.lock		ranges of discards and zeroes
+ *	the policy's own lock		the policy's lists
+ *	t->free.lock			writers that wait for a slot
+ *	t->ready.timed_wait.lock	a worker in its timed wait
+ * t->ready.lock is a mutex among workers; no other lock is taken inside it.
  */
 #ifndef FOREBAY_DM_TRANSIT_H
 #define FOREBAY_DM_TRANSIT_H
@@ -69,14 +78,17 @@
 
 #define DM_MSG_PREFIX "forebay-transit"
 
-/* Bios are cut at multiples of so many blocks; all blocks of a chunk are in one set. */
+/*
+ * device-mapper splits bios at multiples of this many blocks (a chunk); all blocks of a chunk are in
+ * one set.
+ */
 #define DTC_CHUNK_SHIFT	4
-/* Sets are so many that a full cache has about this many slots in each. */
+/* Average number of slots a set has when the cache is full; gives the number of sets. */
 #define DTC_SET_SLOTS	4
-/* A block that the device has refused so often makes flushes fail. */
-#define DTC_TRIES	5
+/* Failed writes of a block after which flushes fail. */
+#define DTC_MAX_RETRIES	5
 
-#define DTC_MOST_WORKERS BITS_PER_LONG
+#define DTC_MAX_WORKERS BITS_PER_LONG
 
 #define DTC_NO_BLOCK	U64_MAX
 #define DTC_NO_SLOT	U32_MAX
@@ -84,52 +96,52 @@
 enum dtc_slot_state { DTC_FREE, DTC_PENDING, DTC_VALID, DTC_EVICTING };
 
 struct dtc_slot {
-	struct list_head queue;		/* of its set, in the order of writing */
-	struct list_head policy;	/* the policy's */
-	u64 block;			/* DTC_NO_BLOCK: free */
-	u32 next;			/* in the free set */
-	u32 stamp;			/* t->stamp when it was first written: which flushes wait for it */
-	u32 readers;			/* at work in it */
+	struct list_head queue;		/* in set->queue, in the order of writing */
+	struct list_head policy;	/* in a list of the policy */
+	u64 block;			/* DTC_NO_BLOCK: the slot is free */
+	u32 next;			/* the next slot of the free set */
+	u32 stamp;			/* t->stamp at the first write since the slot was clean: drain.c */
+	u32 readers;			/* tasks that copy from the slot */
 	u8 state;
-	bool wanted : 1;		/* to be evicted */
-	bool clean : 1;			/* valid, and the device has the same */
-	u8 tries;			/* how often the device has refused it */
-	u8 awaited;			/* so many wait until nobody reads it: no new readers */
+	bool wanted : 1;		/* eviction was requested */
+	bool clean : 1;			/* valid, and the device has the same version */
+	u8 retries;			/* failed writes since the last success */
+	u8 writers_waiting;			/* writers that wait for the readers: blocks new readers */
 };
 
-/* Blocks that a bio below will write. */
+/* Blocks that a bio in flight will write. */
 struct dtc_range {
 	struct hlist_node node;
 	u64 first, last;
 };
 
 struct dtc_set {
-	spinlock_t lock;		/* of all here, and of its slots' headers */
+	spinlock_t lock;		/* protects all of the set, and its slots' headers */
 	u32 dirty;			/* slots that are not clean */
-	u32 listed;			/* on the workers' list; changed without the lock */
-	struct llist_node ready;	/* there */
+	u32 listed;			/* on the ready list; changed without the lock */
+	struct llist_node ready;	/* node in the ready list */
 	struct list_head queue;
-	struct hlist_head ranges;	/* of writes that go past the cache */
-	wait_queue_head_t wait;		/* for any change */
+	struct hlist_head ranges;	/* of writes that bypass the cache */
+	wait_queue_head_t wait;		/* woken at any change of the set */
 };
 
-/* The free set: slots linked by ->next. */
-struct dtc_free {
-	atomic64_t head;		/* low half: the first's number; high half: counts up */
+/* The free set: a stack of slots linked by ->next. */
+struct dtc_free_set {
+	atomic64_t head;		/* low half: number of the first slot; high half: counts changes */
 	atomic_t nr;
-	u32 waiting;			/* writers in line; read without the lock */
-	spinlock_t lock;		/* of the line */
-	struct list_head line;
+	u32 waiting;			/* number of waiters; read without the lock */
+	spinlock_t lock;		/* protects the list of waiters */
+	struct list_head waiters;
 } ____cacheline_aligned_in_smp;
 
-/* Sets that wait for a worker. */
+/* The ready list: sets with slots to evict. */
 struct dtc_ready {
-	struct llist_head added;	/* the last one first */
-	u32 looks;			/* a worker without work looks around so often before he naps */
-	wait_queue_head_t nap;		/* a worker who may be needed soon */
-	struct mutex lock;		/* of what follows: workers only */
-	struct llist_node *fifo;	/* the oldest first, all older than those above */
-	u32 nr;				/* of them */
+	struct llist_head added;	/* the newest first */
+	u32 polls;			/* busy polls that idle workers still do before a timed wait */
+	wait_queue_head_t timed_wait;		/* a worker in its timed wait */
+	struct mutex lock;		/* protects the fields below; taken by workers only */
+	struct llist_node *fifo;	/* the oldest first; older than all of @added */
+	u32 nr;				/* length of @fifo */
 } ____cacheline_aligned_in_smp;
 
 struct dtc_worker {
@@ -137,10 +149,10 @@ struct dtc_worker {
 	struct dtc *t;
 };
 
-/* Discards and zeros on their way. */
-struct dtc_wide {
-	spinlock_t lock;		/* of what follows */
-	u32 nr;				/* read with any set's lock */
+/* Discards and zeroes in flight. */
+struct dtc_discards {
+	spinlock_t lock;		/* protects the fields below */
+	u32 nr;				/* length of @ranges; read under any set's lock */
 	struct hlist_head ranges;
 	wait_queue_head_t wait;
 };
@@ -153,7 +165,7 @@ enum dtc_counter {
 	DTC_NR_COUNTERS
 };
 
-/* What a write consists of, then the rest: docs/transit.md. */
+/* The phases of a write, then other operations: docs/transit.md. */
 enum dtc_phase {
 	DTC_PHASE_METADATA, DTC_PHASE_CACHE_WRITE, DTC_PHASE_EVICT_AND_WRITE, DTC_PHASE_BYPASS,
 	DTC_PHASE_ENQUEUE, DTC_PHASE_FLUSH,
@@ -172,74 +184,77 @@ struct dtc_params {
 	u32 workers;
 	bool eager_eviction;
 	bool bypass;
-	u8 given;			/* a bit a key that the table line had */
+	u8 given;			/* a bit for each option in the table line */
 };
 
-/* One table's target. */
+/* One target: the instance of one table line. */
 struct dtc {
-	struct dm_target *ti;
-	struct dm_dev *below;
+	struct dm_target *ti;		/* NULL: the table is gone, see registry.c */
+	struct dm_dev *lower;
+	struct list_head registered;
+	struct mapped_device *md;
+	u64 begin, len;			/* sectors of the mapped device */
 	struct dtc_params params;
-	u32 block_shift;		/* of a block, in sectors */
+	u32 block_shift;		/* log2 of the sectors in a block */
 	const struct dtc_policy *policy;
 	void *policy_data;
 
-	void *data;			/* the reservation */
+	void *data;			/* the blocks' bytes, slot after slot */
 	struct dtc_slot *slots;
-	u32 nr_slots;			/* 0: everything goes past the cache */
+	u32 nr_slots;			/* 0: all bios bypass the cache */
 	struct dtc_set *sets;
 	u32 set_bits;
-	u64 seed;			/* so that nobody can choose blocks that are all in one set */
-	unsigned long *occupied;	/* sets with slots that are not clean */
-	u32 hand;			/* the set that dtc_want_some() had last */
-	atomic_t stamp;			/* flushes so far */
-	spinlock_t flush_lock;		/* of the next two */
-	u32 failed_stamp;		/* what flushes that began after the last failure have at least */
-	bool flush_failed;		/* none of them has succeeded: map.c; read without the lock */
+	u64 seed;			/* random: prevents chosen blocks from falling into one set */
+	unsigned long *occupied;	/* a bit for each set with slots that are not clean */
+	u32 next_set;			/* where dtc_want_some() continues */
+	atomic_t stamp;			/* number of the next drain */
+	spinlock_t flush_lock;		/* protects the next two fields */
+	u32 failed_stamp;		/* minimum stamp of flushes that began after the last failed one */
+	bool flush_failed;		/* no such flush has succeeded: map.c; read without the lock */
 
-	struct dtc_free free;
-	struct dtc_wide wide;
+	struct dtc_free_set free;
+	struct dtc_discards discards;
 
 	struct dtc_ready ready;
-	struct dtc_worker *workers;	/* DTC_MOST_WORKERS */
-	unsigned long awake;		/* a bit a worker */
+	struct dtc_worker *workers;	/* DTC_MAX_WORKERS of them */
+	unsigned long awake;		/* a bit for each worker that runs */
 	struct workqueue_struct *evictors;
 	struct bio_set bios;
-	struct workqueue_struct *events;	/* the policy's work */
-	struct delayed_work retry;	/* by workers */
-	bool quiet;			/* suspended: no tries */
-	atomic_t troubled;		/* slots that were refused at least once */
-	bool failing;			/* one of them DTC_TRIES times */
+	struct workqueue_struct *events;	/* runs the policy's work */
+	struct delayed_work retry;	/* runs dtc_retry() */
+	bool suspended;			/* suspended, or not yet resumed: no retries */
+	atomic_t nr_failed;		/* slots with ->retries > 0 */
+	bool failing;			/* at least one slot had DTC_MAX_RETRIES failed writes */
 
-	unsigned long last_bio;		/* jiffies */
-	bool latency;			/* measure */
+	unsigned long last_bio;		/* jiffies at the last bio */
+	bool latency;			/* measure latencies */
 	struct dtc_stats __percpu *stats;
 };
 
-enum dtc_bio_kind { DTC_BIO_OTHER, DTC_BIO_PAST, DTC_BIO_WIDE, DTC_BIO_READ, DTC_BIO_FLUSH };
+enum dtc_bio_kind { DTC_BIO_OTHER, DTC_BIO_BYPASS, DTC_BIO_DISCARD, DTC_BIO_READ, DTC_BIO_FLUSH };
 
-/* What goes with each bio. */
+/* Per-bio data. */
 struct dtc_bio {
 	struct dtc_range range;
 	struct dtc_set *set;
-	u64 began;
-	u32 stamp;			/* t->stamp when it came */
+	u64 start_ns;
+	u32 stamp;			/* t->stamp when the flush arrived */
 	u8 kind;
 };
 
-static inline struct dtc_bio *dtc_bio(struct bio *bio)
+static inline struct dtc_bio *dtc_bio_data(struct bio *bio)
 {
 	return dm_per_bio_data(bio, sizeof(struct dtc_bio));
 }
 
-static inline bool dtc_between(const struct dtc_slot *slot, u64 first, u64 last)
+static inline bool dtc_slot_in_blocks(const struct dtc_slot *slot, u64 first, u64 last)
 {
 	return slot->block >= first && slot->block <= last;
 }
 
-static inline bool dtc_in(const struct dtc_range *range, const struct dtc_slot *slot)
+static inline bool dtc_slot_in_range(const struct dtc_range *range, const struct dtc_slot *slot)
 {
-	return dtc_between(slot, range->first, range->last);
+	return dtc_slot_in_blocks(slot, range->first, range->last);
 }
 
 static inline bool dtc_overlaps(const struct dtc_range *range, u64 first, u64 last)
@@ -247,10 +262,10 @@ static inline bool dtc_overlaps(const struct dtc_range *range, u64 first, u64 la
 	return range->first <= last && range->last >= first;
 }
 
-/* The device has refused it, and nobody is about to try again: who waits need not any longer. */
+/* The last retry failed and none is requested: waiters give up on the slot. */
 static inline bool dtc_given_up(const struct dtc_slot *slot)
 {
-	return slot->tries == DTC_TRIES && slot->state == DTC_VALID && !slot->wanted;
+	return slot->retries == DTC_MAX_RETRIES && slot->state == DTC_VALID && !slot->wanted;
 }
 
 static inline u32 dtc_nr_sets(const struct dtc *t)
@@ -283,37 +298,44 @@ static inline u32 dtc_used(const struct dtc *t)
 	return t->nr_slots - atomic_read(&t->free.nr);
 }
 
-static inline int dtc_below(struct dtc *t, struct bio *bio)
+static inline int dtc_remap(struct dtc *t, struct bio *bio)
 {
-	bio_set_dev(bio, t->below->bdev);
+	bio_set_dev(bio, t->lower->bdev);
 	return DM_MAPIO_REMAPPED;
 }
 
-/* map.c */
-int dtc_map(struct dm_target *ti, struct bio *bio);
-int dtc_end_io(struct dm_target *ti, struct bio *bio, blk_status_t *status);
-int dtc_ended(struct bio *bio, blk_status_t status);
-void dtc_copy_block(struct dtc *t, struct bio *bio, struct dtc_slot *slot, bool to_bio);
+/* ready.c */
+void dtc_ready_init(struct dtc *t);
+void dtc_ready_add(struct dtc *t, struct dtc_set *set);
+struct dtc_set *dtc_ready_next(struct dtc *t);
+void dtc_wake_worker(struct dtc *t);
+void dtc_expedite(struct dtc *t);
 
-/* write.c */
-int dtc_write(struct dtc *t, struct bio *bio);
-void dtc_past_done(struct dtc *t, struct bio *bio, blk_status_t status);
+static inline bool dtc_ready_any(const struct dtc *t)
+{
+	return READ_ONCE(t->ready.fifo) || !llist_empty(&t->ready.added);
+}
 
-/* read.c */
-int dtc_read(struct dtc *t, struct bio *bio);
+/* slot.c */
+int dtc_slots_init(struct dtc *t);
+void dtc_slots_destroy(struct dtc *t);
+struct dtc_slot *dtc_slot_get(struct dtc *t);
+struct dtc_slot *dtc_slot_wait(struct dtc *t);
+void dtc_slot_put(struct dtc *t, struct dtc_slot *slot);
+void dtc_slot_wake_waiters(struct dtc *t);
 
-/* drain.c */
-int dtc_drain(struct dtc *t, bool interruptible);
+/* range.c */
+void dtc_discards_init(struct dtc *t);
+void dtc_discards_add(struct dtc *t, struct dtc_range *range);
+void dtc_discards_remove(struct dtc *t, struct dtc_range *range);
+bool dtc_discards_overlap(struct dtc *t, u64 first, u64 last);
+void dtc_discards_wait(struct dtc *t, u64 first, u64 last);
+
+/* error.c */
+void dtc_clear_retries(struct dtc *t, struct dtc_slot *slot);
+void dtc_write_error(struct dtc *t, struct dtc_slot *slot, blk_status_t status);
+void dtc_retry_later(struct dtc *t);
 void dtc_flush_ended(struct dtc *t, u32 stamp, bool failed);
-void dtc_want_some(struct dtc *t);
-void dtc_want_all(struct dtc *t);
-
-/* wide.c */
-void dtc_wide_init(struct dtc *t);
-int dtc_wide(struct dtc *t, struct bio *bio);
-void dtc_wide_done(struct dtc *t, struct bio *bio);
-bool dtc_wide_covers(struct dtc *t, u64 first, u64 last);
-void dtc_wide_wait(struct dtc *t, u64 first, u64 last);
 
 /* set.c */
 int dtc_sets_init(struct dtc *t);
@@ -324,39 +346,66 @@ void dtc_set_lock_idle(struct dtc *t, struct dtc_set *set, u64 first, u64 last) 
 void dtc_set_lock_range(struct dtc *t, struct dtc_set *set, struct dtc_range *range) __acquires(&set->lock);
 void dtc_set_wake(struct dtc_set *set);
 void dtc_set_dirty(struct dtc *t, struct dtc_set *set, int by);
-void dtc_set_leave(struct dtc *t, struct dtc_set *set, struct dtc_slot *slot);
-void dtc_set_unpin(struct dtc *t, struct dtc_set *set, struct dtc_slot *slot);
+void dtc_set_remove(struct dtc *t, struct dtc_set *set, struct dtc_slot *slot);
+void dtc_set_put_reader(struct dtc *t, struct dtc_set *set, struct dtc_slot *slot);
 
-/* slot.c */
-int dtc_slots_init(struct dtc *t);
-void dtc_slots_destroy(struct dtc *t);
-struct dtc_slot *dtc_slot_get(struct dtc *t);
-struct dtc_slot *dtc_slot_wait(struct dtc *t);
-void dtc_slot_put(struct dtc *t, struct dtc_slot *slot);
-void dtc_slot_line(struct dtc *t);
+/* want.c */
+void dtc_want(struct dtc *t, struct dtc_set *set, struct dtc_slot *slot);
+void dtc_want_block(struct dtc *t, u64 block);
+void dtc_want_some(struct dtc *t);
+void dtc_want_all(struct dtc *t);
+bool dtc_invalidate_clean(struct dtc *t, u64 block);
 
-/* worker.c */
-int dtc_workers_init(struct dtc *t);
-void dtc_workers_destroy(struct dtc *t);
-void dtc_ready(struct dtc *t, struct dtc_set *set);
-void dtc_hurry(struct dtc *t);
+/* drain.c */
+int dtc_drain(struct dtc *t, bool interruptible);
 
 /* evict.c */
 int dtc_evict_init(struct dtc *t);
 void dtc_evict_destroy(struct dtc *t);
 void dtc_evict(struct dtc *t, struct dtc_set *set);
-void dtc_want(struct dtc *t, struct dtc_set *set, struct dtc_slot *slot);
-void dtc_want_block(struct dtc *t, u64 block);
-bool dtc_drop_clean(struct dtc *t, u64 block);
-void dtc_forgive(struct dtc *t, struct dtc_slot *slot);
-void dtc_retry_later(struct dtc *t);
+
+/* retry.c */
+void dtc_retry_init(struct dtc *t);
+
+/* worker.c */
+int dtc_workers_init(struct dtc *t);
+void dtc_workers_destroy(struct dtc *t);
+
+/* bio.c */
+int dtc_ended(struct bio *bio, blk_status_t status);
+void dtc_copy_block(struct dtc *t, struct bio *bio, struct dtc_slot *slot, bool to_bio);
+
+/* write.c */
+int dtc_write(struct dtc *t, struct bio *bio);
+void dtc_bypass_done(struct dtc *t, struct bio *bio, blk_status_t status);
+
+/* read.c */
+int dtc_read(struct dtc *t, struct bio *bio);
+
+/* discard.c */
+int dtc_discard(struct dtc *t, struct bio *bio);
+
+/* map.c */
+int dtc_map(struct dm_target *ti, struct bio *bio);
+int dtc_end_io(struct dm_target *ti, struct bio *bio, blk_status_t *status);
 
 /* params.c */
 int dtc_params_parse(struct dtc *t, unsigned int argc, char **argv);
 int dtc_params_set(struct dtc *t, const char *key, const char *value);
 void dtc_params_print(struct dtc *t, char *result, unsigned int maxlen, unsigned int *len);
 
+/* instance.c */
+int dtc_alloc(struct dtc *t);
+void dtc_destroy(struct dtc *t);
+
+/* registry.c */
+int dtc_register(struct dtc *t);
+int dtc_inherit(struct dtc *t);
+void dtc_free_predecessors(struct dtc *t);
+void dtc_retire(struct dtc *t);
+
 /* state.c */
+int dtc_preresume(struct dm_target *ti);
 void dtc_postsuspend(struct dm_target *ti);
 void dtc_resume(struct dm_target *ti);
 int dtc_flush(struct dtc *t);
@@ -371,21 +420,21 @@ static inline void dtc_count(struct dtc *t, enum dtc_counter counter, u64 n)
 	this_cpu_add(t->stats->count[counter], n);
 }
 
-/* A moment to measure from; 0: not measured. */
+/* Start of a measurement in ns; 0: latencies are not measured. */
 static inline u64 dtc_now(const struct dtc *t)
 {
 	return unlikely(READ_ONCE(t->latency)) ? ktime_get_ns() : 0;
 }
 
-/* Since @began, it was this phase; returns the moment at which the next begins. */
-static inline u64 dtc_lap(struct dtc *t, enum dtc_phase phase, u64 began)
+/* Accounts the time since @start_ns to @phase. Returns the start of the next phase in ns. */
+static inline u64 dtc_lap(struct dtc *t, enum dtc_phase phase, u64 start_ns)
 {
 	u64 now;
 
-	if (likely(!began))
+	if (likely(!start_ns))
 		return 0;
 	now = ktime_get_ns();
-	latency_add(&t->stats->phase[phase], now - began);
+	latency_add(&t->stats->phase[phase], now - start_ns);
 	return now;
 }
 

@@ -1,90 +1,91 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A write becomes durable: its data are copied into the log, as one entry or as
- * many as it takes, and the index learns of them.
+ * Makes a write durable: copies its data into the log, as one entry or several, and adds the entries to
+ * the index.
  *
- * The sequence number is taken while the slot is held, and the slot is held
- * until the index knows the entry: so when all slots have left a generation,
- * the index knows all of it.
+ * The sequence number is taken while the slot is held, and the slot is held until the index has the
+ * entry. So when all slots have left a generation, the index has all of the generation's entries.
  */
 #include <linux/highmem.h>
 
 #include "trace.h"
 
-/* Not from what is left for those who free memory by writing to us: the reserve is for them. */
+/* Excludes memory reserves: they are for tasks that free memory by writing to this device. */
 #define DWL_GFP_MAY_FAIL	(__GFP_NORETRY | __GFP_NOWARN | __GFP_NOMEMALLOC)
 
-/* Where the data come from, and go to in the index. */
-struct dwl_portion {
+/* A segment being appended: its source, and its regions in the index. */
+struct dwl_segment {
 	enum wl_op op;
 	u64 sector;
 	u64 end;
 	struct bio *bio;
 	struct bvec_iter *iter;
-	struct dwl_region *regions[DWL_PORTION_REGIONS];
+	struct dwl_region *regions[DWL_SEGMENT_REGIONS];
 	u64 first_region;
 	u32 nr_regions;
 };
 
 /*
- * Rather not than wait? Only as long as nothing of the bio is written: who is told to come again
- * must find the old data. (Of a write that device-mapper cuts in several bios, some may be written.)
+ * True if the bio fails instead of waiting. That ends when a part of the bio is written: after -EAGAIN
+ * the old data must still be there. (If device-mapper has split a write into several bios, some may be
+ * written.)
  */
-static bool dwl_nowait(const struct dwl_portion *p)
+static bool dwl_nowait(const struct dwl_segment *p)
 {
 	return p->bio->bi_opf & REQ_NOWAIT;
 }
 
-static void dwl_copy(struct dwl *w, struct dwl_slot *slot, struct dwl_portion *p, u32 bytes)
+static void dwl_copy(struct dwl *w, struct dwl_slot *slot, struct dwl_segment *p, u32 bytes)
 {
 	while (bytes) {
 		struct bio_vec bv = bio_iter_iovec(p->bio, *p->iter);
 		u32 len = min(bytes, bv.bv_len);
 		void *from = bvec_kmap_local(&bv);
 
-		wl_write(&w->wl, &slot->place, from, len);
+		wl_write(&w->wl, &slot->tail, from, len);
 		kunmap_local(from);
 		bio_advance_iter(p->bio, p->iter, len);
 		bytes -= len;
 	}
 }
 
-/* One entry: the beginning of the portion, or all of it. */
-static int dwl_append_entry(struct dwl *w, struct dwl_slot *slot, struct dwl_portion *p)
+/* Appends one entry: the beginning of the segment, or all of it. */
+static int dwl_append_entry(struct dwl *w, struct dwl_slot *slot, struct dwl_segment *p)
 {
 	struct wl_entry entry;
 	struct dwl_gen *gen;
-	u64 sectors = p->end - p->sector, began;
-	int room;
+	u64 sectors = p->end - p->sector, start_ns;
+	int space;
 
-	/* What has no data fits, or not; the length doesn't matter. */
-	room = dwl_slot_ready(w, slot, p->op, p->op == WL_OP_WRITE ? sectors << WL_SECTOR_SHIFT : 1,
-			      &gen, dwl_nowait(p));
-	if (room < 0)
-		return room;
+	lockdep_assert_held(&slot->lock);
+	/* An entry without data fits or doesn't; its length has no influence. */
+	space = dwl_slot_ready(w, slot, p->op, p->op == WL_OP_WRITE ? sectors << WL_SECTOR_SHIFT : 1,
+			       &gen, dwl_nowait(p));
+	if (space < 0)
+		return space;
 	if (p->op == WL_OP_WRITE)
-		sectors = room >> WL_SECTOR_SHIFT;
-	began = dwl_now(w);
-	wl_begin(&w->wl, &slot->place, p->op, p->sector, sectors, atomic_inc_return(&gen->seq) - 1);
+		sectors = space >> WL_SECTOR_SHIFT;
+	start_ns = dwl_now(w);
+	wl_begin(&w->wl, &slot->tail, p->op, p->sector, sectors, atomic_inc_return(&gen->seq) - 1);
 	if (p->op == WL_OP_WRITE)
-		dwl_copy(w, slot, p, room);
-	wl_end(&w->wl, &slot->place, &entry);
-	wl_commit(&w->wl, &slot->place);
+		dwl_copy(w, slot, p, space);
+	wl_end(&w->wl, &slot->tail, &entry);
+	wl_commit(&w->wl, &slot->tail);
 	p->bio->bi_opf &= ~REQ_NOWAIT;
 	trace_dwl_append(w, &entry);
-	dwl_latency(w, DWL_PHASE_COPY, began);
-	began = dwl_now(w);
+	dwl_latency(w, DWL_PHASE_COPY, start_ns);
+	start_ns = dwl_now(w);
 	if (p->op == WL_OP_DISCARD)
-		dwl_index_drop(w, &entry);
+		dwl_index_discard(w, &entry);
 	else
 		dwl_index_store(w, p->regions, p->first_region, p->end, &entry);
-	dwl_latency(w, DWL_PHASE_INDEX, began);
+	dwl_latency(w, DWL_PHASE_INDEX, start_ns);
 	dwl_count(w, DWL_ENTRIES, 1);
 	p->sector += sectors;
 	return 0;
 }
 
-static int dwl_append_entries(struct dwl *w, struct dwl_portion *p)
+static int dwl_append_entries(struct dwl *w, struct dwl_segment *p)
 {
 	while (p->sector < p->end) {
 		struct dwl_slot *slot = dwl_slot_get(w, dwl_nowait(p));
@@ -92,7 +93,7 @@ static int dwl_append_entries(struct dwl *w, struct dwl_portion *p)
 
 		if (!slot)
 			return -EAGAIN;
-		if (unlikely(READ_ONCE(w->space.shut) || READ_ONCE(w->mode) == DWL_CLEANER))
+		if (unlikely(READ_ONCE(w->space.blocked) || READ_ONCE(w->mode) == DWL_CLEANER))
 			err = -ERESTART;
 		while (p->sector < p->end && !err)
 			err = dwl_append_entry(w, slot, p);
@@ -105,25 +106,25 @@ static int dwl_append_entries(struct dwl *w, struct dwl_portion *p)
 	return 0;
 }
 
-static void dwl_unpin(struct dwl *w, struct dwl_portion *p)
+static void dwl_put_regions(struct dwl *w, struct dwl_segment *p)
 {
 	while (p->nr_regions--)
 		if (p->regions[p->nr_regions])
-			dwl_index_unpin(w, p->regions[p->nr_regions]);
+			dwl_region_put(w, p->regions[p->nr_regions]);
 	p->nr_regions = 0;
 }
 
-static int dwl_pin_all(struct dwl *w, struct dwl_portion *p, gfp_t gfp)
+static int dwl_get_regions(struct dwl *w, struct dwl_segment *p, gfp_t gfp)
 {
 	u64 number = p->sector >> w->block_shift >> DWL_REGION_SHIFT;
 	u64 last = (p->end - 1) >> w->block_shift >> DWL_REGION_SHIFT;
 
 	p->first_region = number;
 	for (; number <= last; number++) {
-		struct dwl_region *region = dwl_index_pin(w, number, gfp);
+		struct dwl_region *region = dwl_region_get(w, number, gfp);
 
 		if (!region) {
-			dwl_unpin(w, p);
+			dwl_put_regions(w, p);
 			return -ENOMEM;
 		}
 		p->regions[p->nr_regions++] = region;
@@ -131,17 +132,17 @@ static int dwl_pin_all(struct dwl *w, struct dwl_portion *p, gfp_t gfp)
 	return 0;
 }
 
-static int dwl_pin(struct dwl *w, struct dwl_portion *p)
+static int dwl_reserve_regions(struct dwl *w, struct dwl_segment *p)
 {
 	if (dwl_nowait(p))
-		return dwl_pin_all(w, p, GFP_NOWAIT | DWL_GFP_MAY_FAIL) ? -EAGAIN : 0;
-	if (likely(!dwl_pin_all(w, p, GFP_NOIO | DWL_GFP_MAY_FAIL)))
+		return dwl_get_regions(w, p, GFP_NOWAIT | DWL_GFP_MAY_FAIL) ? -EAGAIN : 0;
+	if (likely(!dwl_get_regions(w, p, GFP_NOIO | DWL_GFP_MAY_FAIL)))
 		return 0;
-	/* One at a time, and with nothing pinned before: so the reserve is enough. */
+	/* One task at a time, and without references held: so the reserve suffices. */
 	mutex_lock(&w->index.short_of_memory);
 	WRITE_ONCE(w->index.starved, true);
 	wake_up(&w->kick);
-	dwl_pin_all(w, p, GFP_NOIO);
+	dwl_get_regions(w, p, GFP_NOIO);
 	WRITE_ONCE(w->index.starved, false);
 	mutex_unlock(&w->index.short_of_memory);
 	return 0;
@@ -150,21 +151,22 @@ static int dwl_pin(struct dwl *w, struct dwl_portion *p)
 /**
  * dwl_append() - make a write durable
  * @w: the target
- * @op: what it does
- * @sector: where; advanced over what was done
- * @end: sector; the two lie in one portion, unless it is a discard
- * @bio: whose data; with REQ_NOWAIT, which goes when something is written
- * @iter: from where on; advanced over what was taken
+ * @op: kind of the entry
+ * @sector: first sector; advanced over what was appended
+ * @end: end of the write; within one segment, unless it is a discard
+ * @bio: source of the data; REQ_NOWAIT is cleared once a part is written
+ * @iter: position in @bio; advanced over what was appended
  *
- * Return: 0: it is durable, and readers find it. Else parts of it may be:
- * -EAGAIN: it would have to wait; -ERESTART: writers are held up, or go to the
- * origin now; -EIO: the log is full, and the origin is failing.
+ * Context: Task in map. Sleeps unless REQ_NOWAIT.
+ * Return: 0: durable, and found by readers. After an error, parts of it may be. -EAGAIN: it would
+ * sleep; -ERESTART: writers are blocked, or go to the origin now; -EIO: the log is full and the origin
+ * fails.
  */
 int dwl_append(struct dwl *w, enum wl_op op, u64 *sector, u64 end, struct bio *bio,
 	       struct bvec_iter *iter)
 {
-	/* No initializer, nor the compiler's: it would clear the array, too. */
-	struct dwl_portion p __uninitialized;
+	/* Uninitialized, by the compiler too: clearing the array takes time. */
+	struct dwl_segment p __uninitialized;
 	int err = 0;
 
 	p.op = op;
@@ -174,11 +176,11 @@ int dwl_append(struct dwl *w, enum wl_op op, u64 *sector, u64 end, struct bio *b
 	p.iter = iter;
 	p.nr_regions = 0;
 	if (op != WL_OP_DISCARD)
-		err = dwl_pin(w, &p);
+		err = dwl_reserve_regions(w, &p);
 	if (!err)
 		err = dwl_append_entries(w, &p);
 	if (unlikely(err))
-		dwl_unpin(w, &p);
+		dwl_put_regions(w, &p);
 	*sector = p.sector;
 	return err;
 }

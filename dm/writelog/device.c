@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The log device: claimed, mapped, its log opened.
+ * The log device: claims and maps it, and opens its log.
  *
- * device-mapper claims devices for all its tables with one and the same holder.
- * So who has which log device is also noted here: two tables may only if they
- * are of the same device, of which one runs at a time (state.c).
+ * device-mapper claims the devices of all its tables with the same holder. So the log's memory is
+ * registered, too (core/pm_ranges.h). Two tables may have the memory only if they belong to the same
+ * mapped device, of which one table runs at a time (state.c).
  */
 #include <linux/dax.h>
 #include <linux/mm.h>
@@ -12,26 +12,7 @@
 
 #include "writelog.h"
 
-static DEFINE_MUTEX(dwl_registry_lock);
-static LIST_HEAD(dwl_registry);
-
-static int dwl_register(struct dwl *w)
-{
-	struct dwl *other;
-	int err = 0;
-
-	mutex_lock(&dwl_registry_lock);
-	list_for_each_entry(other, &dwl_registry, registered)
-		if (other->cache->bdev == w->cache->bdev &&
-		    dm_table_get_md(other->ti->table) != dm_table_get_md(w->ti->table))
-			err = -EBUSY;
-	if (!err)
-		list_add(&w->registered, &dwl_registry);
-	mutex_unlock(&dwl_registry_lock);
-	return err;
-}
-
-/* Sets ti->error, which the kernel's log shows. */
+/* Sets ti->error, which device-mapper logs. */
 static int dwl_refuse(struct dwl *w, char *why, int err)
 {
 	w->ti->error = why;
@@ -40,16 +21,16 @@ static int dwl_refuse(struct dwl *w, char *why, int err)
 
 static int dwl_map_log(struct dwl *w, void **base, u64 *size)
 {
-	struct block_device *bdev = w->cache->bdev;
+	struct block_device *bdev = w->log->bdev;
 	u64 offset = get_start_sect(bdev) << SECTOR_SHIFT;
 	long pages;
 	pfn_t pfn;
 	int id;
 
-	if (!w->cache->dax_dev)
+	if (!w->log->dax_dev)
 		return dwl_refuse(w, "Log device has no DAX: it must be persistent memory in fsdax mode",
 				  -EOPNOTSUPP);
-	if (!dax_synchronous(w->cache->dax_dev))
+	if (!dax_synchronous(w->log->dax_dev))
 		return dwl_refuse(w, "Log device needs a call to the host to make data durable (virtio-pmem)",
 				  -EOPNOTSUPP);
 	*size = bdev_nr_bytes(bdev);
@@ -59,7 +40,7 @@ static int dwl_map_log(struct dwl *w, void **base, u64 *size)
 	if (*size > (u64)WL_DATA_ALIGN << 32)
 		return dwl_refuse(w, "Log device is larger than 1 TiB", -EFBIG);
 	id = dax_read_lock();
-	pages = dax_direct_access(w->cache->dax_dev, offset >> PAGE_SHIFT, *size >> PAGE_SHIFT, DAX_ACCESS,
+	pages = dax_direct_access(w->log->dax_dev, offset >> PAGE_SHIFT, *size >> PAGE_SHIFT, DAX_ACCESS,
 				  base, &pfn);
 	dax_read_unlock(id);
 	if (pages < 0 || pages < *size >> PAGE_SHIFT)
@@ -67,7 +48,7 @@ static int dwl_map_log(struct dwl *w, void **base, u64 *size)
 				  pages < 0 ? pages : -EOPNOTSUPP);
 	if (pfn_t_devmap(pfn))
 		return 0;
-	/* Pages of no device's: an emulated one (forebay-emu). */
+	/* Pages that belong to no device: an emulated one (forebay-emu). */
 	if (!pfn_t_valid(pfn))
 		return dwl_refuse(w, "Log device has no struct pages: convert it with ndctl to fsdax with --map=mem",
 				  -EOPNOTSUPP);
@@ -77,25 +58,36 @@ static int dwl_map_log(struct dwl *w, void **base, u64 *size)
 	return 0;
 }
 
-/* wl_open(), with its error said. */
-static int dwl_open_log(struct dwl *w, u32 flags)
+/* Registers the memory at @base for this mapped device alone. */
+static int dwl_register(struct dwl *w, const void *base, u64 size)
+{
+	struct mapped_device *md = dm_table_get_md(w->ti->table);
+	char other[PM_RANGE_USER];
+
+	w->range.start = base;
+	w->range.size = size;
+	w->range.owner = md;
+	snprintf(w->range.user, sizeof(w->range.user), "the log %pg of %s", w->log->bdev,
+		 dm_disk(md)->disk_name);
+	if (!pm_range_register(&w->range, other))
+		return 0;
+	DMERR("%pg: its memory is in use already, as %s", w->log->bdev, other);
+	return dwl_refuse(w, "Log device is in use by another device", -EBUSY);
+}
+
+/* Calls wl_open(), and reports its error. */
+static int dwl_open_log(struct dwl *w, void *base, u64 size, u32 flags)
 {
 	enum wl_error err;
-	void *base;
-	u64 size;
-	int ret;
 
-	ret = dwl_map_log(w, &base, &size);
-	if (ret)
-		return ret;
-	if (dax_write_cache_enabled(w->cache->dax_dev))
+	if (dax_write_cache_enabled(w->log->dax_dev))
 		flags |= WL_OPEN_FLUSH_CACHES;
 	err = wl_open(&w->wl, base, size, flags);
 	if (!err) {
 		w->gen_bytes = (u64)w->wl.nr_chunks * w->wl.chunk_size;
 		return 0;
 	}
-	DMERR("%pg: %s", w->cache->bdev, wl_strerror(err));
+	DMERR("%pg: %s", w->log->bdev, wl_strerror(err));
 	switch (err) {
 	case WL_E_NOT_FORMATTED:
 		return dwl_refuse(w, "Log device is no write log yet: run forebay writelog format", -EINVAL);
@@ -111,20 +103,25 @@ static int dwl_open_log(struct dwl *w, u32 flags)
 }
 
 /**
- * dwl_device_open() - look at the log device, for the constructor
- * @w: the target; both devices claimed
+ * dwl_device_open() - examine the log device, in the constructor
+ * @w: the target; both devices are open
  *
- * Writes nothing: another table of this device may be at work on the log.
+ * Writes nothing: another table of this mapped device may be using the log.
  *
+ * Context: Task. Sleeps.
  * Return: 0 or a negative errno with ti->error set.
  */
 int dwl_device_open(struct dwl *w)
 {
+	void *base;
+	u64 size;
 	int err;
 
-	if (dwl_register(w))
-		return dwl_refuse(w, "Log device is in use by another device", -EBUSY);
-	err = dwl_open_log(w, WL_OPEN_READ_ONLY);
+	err = dwl_map_log(w, &base, &size);
+	if (!err)
+		err = dwl_register(w, base, size);
+	if (!err)
+		err = dwl_open_log(w, base, size, WL_OPEN_READ_ONLY);
 	if (err)
 		return err;
 	/* A block must fit, wherever the last entry ended. */
@@ -137,11 +134,7 @@ int dwl_device_open(struct dwl *w)
 
 void dwl_device_close(struct dwl *w)
 {
-	if (list_empty(&w->registered))
-		return;
-	mutex_lock(&dwl_registry_lock);
-	list_del(&w->registered);
-	mutex_unlock(&dwl_registry_lock);
+	pm_range_unregister(&w->range);
 }
 
 static bool dwl_log_is_empty(const struct dwl *w)
@@ -156,8 +149,8 @@ static bool dwl_log_is_empty(const struct dwl *w)
 }
 
 /*
- * Is the log another origin's? An origin of another size is the same one grown
- * or shrunk; what would then be out of place, replay finds.
+ * Checks whether the log belongs to another origin. An origin of another size is the same one, grown or
+ * shrunk; replay finds writes beyond its end.
  */
 static int dwl_check_origin(struct dwl *w)
 {
@@ -165,14 +158,16 @@ static int dwl_check_origin(struct dwl *w)
 	const u8 *bound = w->wl.super.origin_id, *id = w->params.origin_id;
 	bool known = w->params.has_origin_id && memcmp(bound, no_id, sizeof(no_id));
 
+	if (w->params.any_origin)
+		return 0;
 	if (wl_is_bound(&w->wl) && known && memcmp(bound, id, sizeof(no_id)) && !dwl_log_is_empty(w)) {
-		DMERR("%pg: holds writes to another origin than %pg", w->cache->bdev, w->origin->bdev);
+		DMERR("%pg: holds writes to another origin than %pg", w->log->bdev, w->origin->bdev);
 		return -EINVAL;
 	}
 	return 0;
 }
 
-/* From now on the log is this origin's, of this size; it has been taken. */
+/* Binds the log to this origin and its size, after the log was taken. */
 void dwl_device_bind(struct dwl *w)
 {
 	const u8 *bound = w->wl.super.origin_id;
@@ -184,23 +179,29 @@ void dwl_device_bind(struct dwl *w)
 }
 
 /**
- * dwl_device_load() - open the log to use it
- * @w: the target; no other table of its device runs
+ * dwl_device_load() - open the log for use
+ * @w: the target; no other table of its mapped device runs
  *
+ * Context: Task, before the first resume. Sleeps.
  * Return: 0, or a negative errno after a message in the kernel's log.
  */
 int dwl_device_load(struct dwl *w)
 {
-	int err = dwl_open_log(w, 0);
+	void *base;
+	u64 size;
+	int err;
 
+	err = dwl_map_log(w, &base, &size);
+	if (!err)
+		err = dwl_open_log(w, base, size, 0);
 	if (err) {
-		DMERR("%pg: %s", w->cache->bdev, w->ti->error);
+		DMERR("%pg: %s", w->log->bdev, w->ti->error);
 		return err;
 	}
 	if (is_vmalloc_addr(w->wl.base))
 		DMWARN("%pg: the log is ordinary memory: writes that have completed go with the power",
-		       w->cache->bdev);
+		       w->log->bdev);
 	if (w->wl.repaired)
-		DMWARN("%pg: a damaged superblock copy was rewritten from the other", w->cache->bdev);
+		DMWARN("%pg: a damaged superblock copy was rewritten from the other", w->log->bdev);
 	return dwl_check_origin(w);
 }

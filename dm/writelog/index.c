@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The index: where the newest version of each block is that the log holds.
+ * The index: where the log holds the newest version of each block.
  *
- * A hash table, of fixed size, of regions of 32 blocks. Look-ups take no lock
- * (srcu); a store takes that of the region. A region that a writer will store
- * to is pinned, and so exists, before its data are appended: no write fails, or
- * waits for memory, once it is durable. A region without blocks or pins goes.
+ * The index is a hash table of fixed size, of regions of 32 blocks. A lookup takes no lock (srcu); a
+ * store takes the region's lock. A writer gets a reference to each region it will store to before its
+ * data is appended. So no write fails, or waits for memory, once it is durable. A region without blocks
+ * and references is freed.
  *
- * A writer who gets no memory gives all his pins up, waits until he is the only one,
- * and takes from a reserve that is larger than what he needs. What that lacks, too,
- * writeback brings, which needs no memory: it empties regions that nobody has pinned.
+ * A writer that gets no memory puts all its references, waits until no other writer uses the reserve,
+ * and takes regions from the reserve. The reserve is larger than the need of one writer. If even the
+ * reserve is empty, writeback helps: it needs no memory, and it empties regions that have no
+ * references.
  *
- * A discard stores nothing. But who has pinned a region may have an older sequence
- * number, and store later: for him, each block of it that is discarded meanwhile
- * keeps the discard's order until nobody has it pinned.
+ * A discard stores nothing. But a writer with a reference may have an older sequence number than the
+ * discard, and store later. So each discarded block of a region with references keeps the discard's
+ * order until the last reference is put.
  *
- * A region is taken out of its bucket under its lock, so who finds it dead
- * under the lock looks again and does not find it. Its memory is freed after
- * srcu's grace period.
+ * A region is removed from its bucket under the region's lock. A task that finds the region dead under
+ * the lock looks again, and doesn't find it. The memory is freed after srcu's grace period.
  */
 #include <linux/hash.h>
 #include <linux/rculist.h>
@@ -25,8 +25,8 @@
 
 #include "writelog.h"
 
-#define DWL_RESERVED_REGIONS	(2 * DWL_PORTION_REGIONS)
-/* Of the machine's memory, in percent: what the index may grow to. */
+#define DWL_RESERVED_REGIONS	(2 * DWL_SEGMENT_REGIONS)
+/* Maximum size of the index, in percent of the machine's memory. */
 #define DWL_INDEX_PERCENT	12
 
 static struct kmem_cache *dwl_region_cache;
@@ -42,7 +42,7 @@ void dwl_index_module_exit(void)
 	kmem_cache_destroy(dwl_region_cache);
 }
 
-/* As many buckets as the log holds regions that are full. */
+/* There are as many buckets as full regions fit in the log. */
 int dwl_index_init(struct dwl *w)
 {
 	u64 region_bytes = (u64)DWL_REGION_BLOCKS << (w->block_shift + WL_SECTOR_SHIFT);
@@ -70,7 +70,7 @@ static void dwl_region_free(struct rcu_head *rcu)
 	mempool_free(region, region->pool);
 }
 
-/* Nobody uses the index any more. */
+/* Frees the index, which has no users any more. */
 void dwl_index_destroy(struct dwl *w)
 {
 	u64 i;
@@ -89,7 +89,7 @@ void dwl_index_destroy(struct dwl *w)
 	w->index.buckets = NULL;
 	w->index.locks = NULL;
 	atomic_long_set(&w->nr_regions, 0);
-	srcu_barrier(&w->srcu);		/* of regions taken out before */
+	srcu_barrier(&w->srcu);		/* for regions removed before */
 	mempool_exit(&w->index.reserve);
 }
 
@@ -103,7 +103,7 @@ static spinlock_t *dwl_bucket_lock(const struct dwl *w, u64 number)
 	return &w->index.locks[hash_64(number, w->index.bits) % DWL_BUCKET_LOCKS];
 }
 
-/* Caller is inside srcu. */
+/* Context: In w->srcu. */
 struct dwl_region *dwl_index_find(const struct dwl *w, u64 number)
 {
 	struct dwl_region *region;
@@ -114,7 +114,10 @@ struct dwl_region *dwl_index_find(const struct dwl *w, u64 number)
 	return NULL;
 }
 
-/* -EAGAIN: somebody else just has; NULL: no memory. From the reserve, who may wait for it. */
+/*
+ * Adds a region. ERR_PTR(-EAGAIN): another task has just added it. NULL: no memory. With GFP_NOIO the
+ * memory comes from the reserve, which may sleep.
+ */
 static struct dwl_region *dwl_region_add(struct dwl *w, u64 number, gfp_t gfp)
 {
 	struct hlist_head *bucket = dwl_bucket(w, number);
@@ -131,8 +134,8 @@ static struct dwl_region *dwl_region_add(struct dwl *w, u64 number, gfp_t gfp)
 	spin_lock_init(&region->lock);
 	region->number = number;
 	region->pool = &w->index.reserve;
-	region->pins = 1;
-	/* Before anybody can find it: who sees that there is no region looks for none. */
+	region->refs = 1;
+	/* Before the region can be found: a reader that sees 0 regions doesn't look for one. */
 	nr = atomic_long_inc_return(&w->nr_regions);
 	spin_lock(dwl_bucket_lock(w, number));
 	hlist_for_each_entry(other, bucket, node)
@@ -151,39 +154,42 @@ static struct dwl_region *dwl_region_add(struct dwl *w, u64 number, gfp_t gfp)
 	return region;
 }
 
-/* Caller holds the region's lock. */
+/* Context: Under the region's lock. */
 static void dwl_block_set(struct dwl_region *region, u32 i, u64 value)
 {
 	u64 was = region->block[i];
 
+	lockdep_assert_held(&region->lock);
 	region->live += !!value - !!was;
 	region->discarded += !!(value & DWL_DISCARDED) - !!(was & DWL_DISCARDED);
 	WRITE_ONCE(region->block[i], value);
 }
 
-/* Nobody has it pinned: nobody will store what was discarded. */
-static void dwl_region_forget_discards(struct dwl_region *region)
+/* Clears the discarded blocks: the region has no references, so no writer will store an older version. */
+static void dwl_region_clear_discards(struct dwl_region *region)
 {
 	u32 i;
 
+	lockdep_assert_held(&region->lock);
 	for (i = 0; region->discarded; i++)
 		if (region->block[i] & DWL_DISCARDED)
 			dwl_block_set(region, i, 0);
 }
 
 /*
- * Unlocks the region. If it has no use any more it goes: out of its bucket
- * while the lock is held, given back when it no longer is.
+ * Unlocks the region. A region without blocks and references is removed from its bucket under the lock,
+ * and freed after that.
  */
 static void dwl_region_unlock(struct dwl *w, struct dwl_region *region)
 	__releases(&region->lock)
 {
-	bool goes;
+	bool unused;
 
-	if (!region->pins)
-		dwl_region_forget_discards(region);
-	goes = !region->live && !region->pins && !region->dead;
-	if (likely(!goes)) {
+	lockdep_assert_held(&region->lock);
+	if (!region->refs)
+		dwl_region_clear_discards(region);
+	unused = !region->live && !region->refs && !region->dead;
+	if (likely(!unused)) {
 		spin_unlock(&region->lock);
 		return;
 	}
@@ -197,14 +203,15 @@ static void dwl_region_unlock(struct dwl *w, struct dwl_region *region)
 }
 
 /**
- * dwl_index_pin() - have a region ready to store to
+ * dwl_region_get() - get a reference to a region, for a later store
  * @w: the target
  * @number: of the region
- * @gfp: how to get memory; one that may fail, or GFP_NOIO: from the reserve
+ * @gfp: flags of an allocation that may fail, or GFP_NOIO: from the reserve, without failing
  *
+ * Context: Task, no spinlocks held. Sleeps unless @gfp says otherwise.
  * Return: the region; NULL: there is no memory.
  */
-struct dwl_region *dwl_index_pin(struct dwl *w, u64 number, gfp_t gfp)
+struct dwl_region *dwl_region_get(struct dwl *w, u64 number, gfp_t gfp)
 {
 	struct dwl_region *region;
 	int idx;
@@ -218,7 +225,7 @@ struct dwl_region *dwl_index_pin(struct dwl *w, u64 number, gfp_t gfp)
 			spin_lock(&region->lock);
 			dead = region->dead;
 			if (!dead)
-				region->pins++;
+				region->refs++;
 			spin_unlock(&region->lock);
 			if (dead)
 				region = NULL;
@@ -231,14 +238,14 @@ struct dwl_region *dwl_index_pin(struct dwl *w, u64 number, gfp_t gfp)
 	}
 }
 
-void dwl_index_unpin(struct dwl *w, struct dwl_region *region)
+void dwl_region_put(struct dwl *w, struct dwl_region *region)
 {
 	spin_lock(&region->lock);
-	region->pins--;
+	region->refs--;
 	dwl_region_unlock(w, region);
 }
 
-/* What the index holds for a block of an entry, if that is the newest. */
+/* The index value of an entry's block. */
 u64 dwl_index_value(const struct dwl *w, const struct wl_entry *entry, u64 block)
 {
 	u64 seq = (entry->order & WL_MAX_SEQ) << DWL_SEQ_SHIFT, at;
@@ -261,13 +268,14 @@ static u64 dwl_value_order(const struct dwl *w, u64 value)
 	return wl_order(dwl_gen_of(w, value)->id, value >> DWL_SEQ_SHIFT & WL_MAX_SEQ);
 }
 
-/* The blocks from @block on, up to @stop: all in one region, whose lock the caller holds. */
+/* Stores the blocks from @block up to @stop, all of one region. Context: Under the region's lock. */
 static void dwl_region_store(struct dwl *w, struct dwl_region *region, const struct wl_entry *entry,
 			     u64 block, u64 stop)
 {
 	u64 value = dwl_index_value(w, entry, block);
 	u32 step = entry->op == WL_OP_ZEROES ? 0 : w->params.block_size / WL_DATA_ALIGN;
 
+	lockdep_assert_held(&region->lock);
 	for (; block < stop; block++, value += step) {
 		u32 i = block & (DWL_REGION_BLOCKS - 1);
 
@@ -277,16 +285,16 @@ static void dwl_region_store(struct dwl *w, struct dwl_region *region, const str
 }
 
 /**
- * dwl_index_store() - an entry is durable: readers may find it
+ * dwl_index_store() - let readers find a durable entry
  * @w: the target
- * @regions: the regions of the portion that it is in, pinned; NULL when they
- *	     no longer are
- * @first_region: number of the first
- * @unpin_to: end of the portion; regions with nothing between the entry and this
- *	      are unpinned; 0: none is
- * @entry: a write or zeros
+ * @regions: regions of the entry's segment, with references; NULL where the reference was put
+ * @first_region: number of the first region
+ * @put_to: the segment's end; regions with no sectors between the entry's end and this are put; 0: none
+ * @entry: a write or zeroes
+ *
+ * Context: Task that holds a slot, or replay.
  */
-void dwl_index_store(struct dwl *w, struct dwl_region **regions, u64 first_region, u64 unpin_to,
+void dwl_index_store(struct dwl *w, struct dwl_region **regions, u64 first_region, u64 put_to,
 		     const struct wl_entry *entry)
 {
 	u64 block = entry->sector >> w->block_shift;
@@ -299,16 +307,16 @@ void dwl_index_store(struct dwl *w, struct dwl_region **regions, u64 first_regio
 
 		spin_lock(&region->lock);
 		dwl_region_store(w, region, entry, block, stop);
-		if (unpin_to && (stop == region_end || stop << w->block_shift == unpin_to)) {
+		if (put_to && (stop == region_end || stop << w->block_shift == put_to)) {
 			regions[number - first_region] = NULL;
-			region->pins--;
+			region->refs--;
 		}
 		dwl_region_unlock(w, region);
 		block = stop;
 	}
 }
 
-/* At replay: what the newest version of a block was is lost. */
+/* For replay: marks a block whose newest version is lost. */
 void dwl_index_poison(struct dwl *w, struct dwl_region *region, u32 block, u64 order)
 {
 	spin_lock(&region->lock);
@@ -317,11 +325,11 @@ void dwl_index_poison(struct dwl *w, struct dwl_region *region, u32 block, u64 o
 	spin_unlock(&region->lock);
 }
 
-/* What a block of a region is to be, given what it is. Called with the region's lock. */
+/* Returns the new value of a block, given the present one. Context: Under the region's lock. */
 typedef u64 (*dwl_change_fn)(struct dwl *w, const struct dwl_region *region, u64 value, u64 block,
 			     const void *arg);
 
-/* Calls @change for each block of the range whose region there is. */
+/* Calls @change for each block in the range whose region exists. */
 static void dwl_index_for_range(struct dwl *w, u64 sector, u64 sectors, dwl_change_fn change,
 				const void *arg)
 {
@@ -355,43 +363,46 @@ static u64 dwl_after_discard(struct dwl *w, const struct dwl_region *region, u64
 {
 	const struct wl_entry *entry = arg;
 
+	lockdep_assert_held(&region->lock);
 	if (value && dwl_value_order(w, value) >= entry->order)
 		return value;
-	return region->pins ? DWL_DISCARDED | (entry->order & DWL_DISCARD_ORDER) : 0;
+	return region->refs ? DWL_DISCARDED | (entry->order & DWL_DISCARD_ORDER) : 0;
 }
 
-/* A discard is durable: what the log holds of the range counts no more. */
-void dwl_index_drop(struct dwl *w, const struct wl_entry *entry)
+/* A discard is durable: earlier versions in the range no longer count. */
+void dwl_index_discard(struct dwl *w, const struct wl_entry *entry)
 {
 	dwl_index_for_range(w, entry->sector, entry->nr_sectors, dwl_after_discard, entry);
 }
 
-/* What the index holds for a block of a piece, if that is the newest. */
-static u64 dwl_piece_value(const struct dwl *w, const struct dwl_piece *piece, u64 block)
+/* The index value of an extent's block. */
+static u64 dwl_extent_value(const struct dwl *w, const struct dwl_extent *extent, u64 block)
 {
-	return dwl_value_behind(piece->value, (block << w->block_shift) - piece->sector);
+	return dwl_value_behind(extent->value, (block << w->block_shift) - extent->sector);
 }
 
 static u64 dwl_after_writeback(struct dwl *w, const struct dwl_region *region, u64 value, u64 block,
-			       const void *piece)
+			       const void *extent)
 {
-	return value == dwl_piece_value(w, piece, block) ? 0 : value;
+	lockdep_assert_held(&region->lock);
+	return value == dwl_extent_value(w, extent, block) ? 0 : value;
 }
 
-/* A piece is durable on the origin: what of it is still the newest is there. */
-void dwl_index_clear(struct dwl *w, const struct dwl_piece *piece)
+/* An extent is durable on the origin: the index forgets those blocks that have no newer version. */
+void dwl_index_clear(struct dwl *w, const struct dwl_extent *extent)
 {
-	dwl_index_for_range(w, piece->sector, piece->sectors, dwl_after_writeback, piece);
+	dwl_index_for_range(w, extent->sector, extent->sectors, dwl_after_writeback, extent);
 }
 
 static u64 dwl_after_loss(struct dwl *w, const struct dwl_region *region, u64 value, u64 block,
-			  const void *piece)
+			  const void *extent)
 {
-	return value == dwl_piece_value(w, piece, block) ? DWL_POISON : value;
+	lockdep_assert_held(&region->lock);
+	return value == dwl_extent_value(w, extent, block) ? DWL_POISON : value;
 }
 
-/* A piece can't be read: what of it is the newest is lost. */
-void dwl_index_lose(struct dwl *w, const struct dwl_piece *piece)
+/* An extent is unreadable: marks those blocks as lost that have no newer version. */
+void dwl_index_mark_lost(struct dwl *w, const struct dwl_extent *extent)
 {
-	dwl_index_for_range(w, piece->sector, piece->sectors, dwl_after_loss, piece);
+	dwl_index_for_range(w, extent->sector, extent->sectors, dwl_after_loss, extent);
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Where bios come in.
+ * The entry from device-mapper.
  *
- * The device has no write cache: what has completed is durable. So the block
- * layer itself drops flushes and FUA, and none come here. Only in cleaner mode,
- * when nothing is logged any more, writes go to the origin, each with FUA.
+ * The device has no volatile write cache: what has completed is durable. So the block layer drops
+ * flushes and FUA, and none arrive here. In cleaner mode nothing is logged any more, and writes go to
+ * the origin with FUA.
  *
- * A writer that has come past the gate (space.c) looks again when it holds its
- * slot: if writers are held up, or go to the origin, it comes back here.
+ * A writer that has passed space.c checks again when it holds its slot. If writers are blocked, or go
+ * to the origin now, the writer starts over.
  */
 #include "writelog.h"
 
@@ -22,17 +22,17 @@ static int dwl_ended(struct bio *bio, int err)
 	return DM_MAPIO_SUBMITTED;
 }
 
-static int dwl_below(struct dwl *w, struct bio *bio)
+static int dwl_remap(struct dwl *w, struct bio *bio)
 {
 	bio_set_dev(bio, w->origin->bdev);
 	return DM_MAPIO_REMAPPED;
 }
 
 /*
- * A write that isn't logged is durable, too, when it completes. The index has only blocks that are
- * lost, if any: what is written now is in their place.
+ * Sends a write to the origin, durable at its completion. Lost blocks may be left in the index; the
+ * write replaces them.
  */
-static int dwl_write_below(struct dwl *w, struct bio *bio)
+static int dwl_write_direct(struct dwl *w, struct bio *bio)
 {
 	struct wl_entry entry = {
 		.sector = bio->bi_iter.bi_sector, .nr_sectors = bio_sectors(bio), .order = U64_MAX,
@@ -43,13 +43,28 @@ static int dwl_write_below(struct dwl *w, struct bio *bio)
 		bio->bi_opf |= REQ_FUA;
 		dwl_count(w, DWL_DIRECT_WRITES, 1);
 		break;
-	case REQ_OP_WRITE_ZEROES:	/* can't have FUA; who asked for it writes zeros then */
+	case REQ_OP_WRITE_ZEROES:	/* can't have FUA; the block layer then writes zeros */
 		return dwl_ended(bio, -EOPNOTSUPP);
 	default:
 		break;
 	}
-	dwl_index_drop(w, &entry);
-	return dwl_below(w, bio);
+	dwl_index_discard(w, &entry);
+	return dwl_remap(w, bio);
+}
+
+/*
+ * Passes a discard on to the origin after it was logged. The content after a discard is undefined, so
+ * blocks covered by the fingerprint are left out: fingerprint.c
+ */
+static int dwl_discard_origin(struct dwl *w, struct bio *bio)
+{
+	u64 area = (u64)WL_FINGERPRINT_BLOCKS * WL_PAGE_SIZE >> SECTOR_SHIFT, sector = bio->bi_iter.bi_sector;
+
+	if (bio_end_sector(bio) <= area)
+		return dwl_ended(bio, 0);
+	if (sector < area)
+		bio_advance(bio, (area - sector) << SECTOR_SHIFT);
+	return dwl_remap(w, bio);
 }
 
 static enum wl_op dwl_op(const struct bio *bio)
@@ -64,7 +79,7 @@ static enum wl_op dwl_op(const struct bio *bio)
 	}
 }
 
-/* In portions, unless it is a discard. From @iter on, so it can be called again. */
+/* Appends the bio in segments, a discard at once. Continues at @iter, so that the call can be repeated. */
 static int dwl_log(struct dwl *w, struct bio *bio, struct bvec_iter *iter, u64 *sector)
 {
 	u64 end = bio_end_sector(bio);
@@ -75,7 +90,7 @@ static int dwl_log(struct dwl *w, struct bio *bio, struct bvec_iter *iter, u64 *
 		u64 stop = end;
 
 		if (op != WL_OP_DISCARD)
-			stop = min(end, round_down(*sector, DWL_PORTION) + DWL_PORTION);
+			stop = min(end, round_down(*sector, DWL_SEGMENT) + DWL_SEGMENT);
 		err = dwl_append(w, op, sector, stop, bio, iter);
 	}
 	return err;
@@ -96,7 +111,7 @@ static void dwl_count_write(struct dwl *w, struct bio *bio)
 	}
 }
 
-/* What it takes of the log; for zeros, which take but a header there, what they take in the index. */
+/* Bytes that the bio takes in the log. For zeroes, which take only a header there, bytes in the index. */
 static u64 dwl_bytes(const struct dwl *w, const struct bio *bio)
 {
 	if (bio_op(bio) == REQ_OP_WRITE)
@@ -110,7 +125,7 @@ static int dwl_write(struct dwl *w, struct bio *bio)
 {
 	u64 bytes = dwl_bytes(w, bio);
 	struct bvec_iter iter = bio->bi_iter;
-	u64 sector = iter.bi_sector, began = dwl_now(w);
+	u64 sector = iter.bi_sector, start_ns = dwl_now(w);
 	int err;
 
 	do {
@@ -118,30 +133,32 @@ static int dwl_write(struct dwl *w, struct bio *bio)
 		if (err)
 			return dwl_ended(bio, err);
 		if (unlikely(READ_ONCE(w->mode) == DWL_CLEANER))
-			return dwl_write_below(w, bio);
+			return dwl_write_direct(w, bio);
 		err = dwl_log(w, bio, &iter, &sector);
 	} while (err == -ERESTART);
 	if (!err)
 		dwl_count_write(w, bio);
-	dwl_latency(w, DWL_PHASE_WRITE, began);
-	/* The origin may have use for it; it is done when the origin says so. */
+	dwl_latency(w, DWL_PHASE_WRITE, start_ns);
 	if (!err && bio_op(bio) == REQ_OP_DISCARD)
-		return dwl_below(w, bio);
+		return dwl_discard_origin(w, bio);
 	return dwl_ended(bio, err);
 }
 
 /**
- * dwl_map() - take a bio
+ * dwl_map() - map a bio
  * @ti: the target
- * @bio: device-mapper's clone; it begins and ends within a portion if it has data
+ * @bio: device-mapper's clone; if it has data, it lies within one segment
+ *
+ * Context: Task. Sleeps unless REQ_NOWAIT.
+ * Return: DM_MAPIO_SUBMITTED or DM_MAPIO_REMAPPED.
  */
 int dwl_map(struct dm_target *ti, struct bio *bio)
 {
 	struct dwl *w = ti->private;
-	struct dwl_bio *db = dwl_bio(bio);
+	struct dwl_bio *db = dwl_bio_data(bio);
 	u32 mask = (1 << w->block_shift) - 1;
 
-	db->below = false;
+	db->at_origin = false;
 	bio->bi_iter.bi_sector = dm_target_offset(ti, bio->bi_iter.bi_sector);
 	if (unlikely((bio->bi_iter.bi_sector | bio_sectors(bio)) & mask))
 		return dwl_ended(bio, -EINVAL);
@@ -160,11 +177,11 @@ int dwl_map(struct dm_target *ti, struct bio *bio)
 int dwl_end_io(struct dm_target *ti, struct bio *bio, blk_status_t *status)
 {
 	struct dwl *w = ti->private;
-	struct dwl_bio *db = dwl_bio(bio);
+	struct dwl_bio *db = dwl_bio_data(bio);
 
-	if (db->below) {
-		this_cpu_dec(w->stats->reads_below);
-		dwl_latency(w, DWL_PHASE_ORIGIN_READ, db->began);
+	if (db->at_origin) {
+		this_cpu_dec(w->stats->reads_in_flight);
+		dwl_latency(w, DWL_PHASE_ORIGIN_READ, db->start_ns);
 	}
 	return DM_ENDIO_DONE;
 }

@@ -1,33 +1,37 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Pieces go to the origin, merged into bios as large as it takes.
+ * Writing extents to the origin, merged into bios as large as the origin accepts.
  *
- * Pages of the log that a piece fills are written from where they are; parts of
- * pages are gathered in pages of DRAM first. Zeros are the origin's affair, or the zero
- * page's if it has no such thing. All bios and pages come from pools of our own: this goes
- * on when memory is short, as those who free it may wait for us.
+ * Whole pages of an extent are written directly from the log. Parts of pages are first gathered in
+ * bounce pages. Zeroes are passed to the origin, or written from the zero page if the origin can't do
+ * that. All bios and pages come from mempools: writeback continues when memory is short, because tasks
+ * that free memory may wait for writeback.
  *
- * How much is out at a time depends on how full the log is, and while it isn't nearly full,
- * reads go first. When that much is out, the worker sleeps until half of it is done, not at
- * every bio: so what it submits then goes down together (a plug), and it wakes seldom.
+ * The amount in flight depends on how full the log is. While the log isn't nearly full, reads go first,
+ * for at most half of the worker's time. When the maximum is in flight, the worker sleeps until half of
+ * it is done. So the worker wakes seldom, and the bios submitted after a wakeup go down together (a
+ * plug).
  */
 #include <linux/delay.h>
 #include <linux/kthread.h>
 #include <linux/uio.h>
 
 #include "trace.h"
+#include "writeback.h"
 
-/* Bytes of a bio; as many pages as the mempool of bounce pages has. */
+/* Maximum bytes of a bio; the mempool of bounce pages has as many pages. */
 #define DWL_BIO_BYTES		(BIO_MAX_VECS << PAGE_SHIFT)
-/* What is out is counted in so many bytes; a smaller bio counts as one. */
+/* Bytes in flight are counted in units; a smaller bio counts as one. */
 #define DWL_UNIT_BYTES		SZ_128K
 #define DWL_UNITS		(DWL_BIO_BYTES / DWL_UNIT_BYTES)
+/* Maximum time in ns that writeback waits for reads at once. */
+#define DWL_MAX_READ_WAIT_NS		(4 * NSEC_PER_MSEC)
 
 struct dwl_wbio {
 	struct dwl *w;
-	u64 began;
-	u64 bytes;
-	struct bio bio;			/* last: its vectors follow */
+	u64 start_ns;
+	u64 sector, bytes;
+	struct bio bio;			/* last: its bio_vecs follow */
 };
 
 int dwl_origin_init(struct dwl *w)
@@ -36,11 +40,14 @@ int dwl_origin_init(struct dwl *w)
 
 	if (!err)
 		err = mempool_init_page_pool(&w->bounce, BIO_MAX_VECS, 0);
+	if (!err)
+		err = dwl_fp_init(w);
 	return err;
 }
 
 void dwl_origin_exit(struct dwl *w)
 {
+	dwl_fp_exit(w);
 	bioset_exit(&w->bios);
 	mempool_exit(&w->bounce);
 }
@@ -75,9 +82,10 @@ static void dwl_bio_done(struct bio *bio)
 	struct dwl_wbio *wb = container_of(bio, struct dwl_wbio, bio);
 	struct dwl *w = wb->w;
 	u32 units = dwl_units(wb->bytes);
+	u64 sector = wb->sector, refused = bio->bi_status ? wb->bytes >> WL_SECTOR_SHIFT : 0;
 	unsigned long flags;
 
-	dwl_latency(w, DWL_PHASE_WRITEBACK, wb->began);
+	dwl_latency(w, DWL_PHASE_WRITEBACK, wb->start_ns);
 	if (bio->bi_status && bio_op(bio) == REQ_OP_WRITE_ZEROES &&
 	    (bio->bi_status == BLK_STS_NOTSUPP || !bdev_write_zeroes_sectors(bio->bi_bdev)))
 		WRITE_ONCE(w->zeroes_refused, true);
@@ -85,48 +93,60 @@ static void dwl_bio_done(struct bio *bio)
 		WRITE_ONCE(w->batch_status, bio->bi_status);
 	else
 		dwl_space_credit(w, wb->bytes * w->batch_credit >> 16);
-	/* @wb goes with it. */
+	/* Frees @wb, too. */
 	dwl_bio_free(w, bio);
-	/* With the lock, so that the worker can see to it that we are through with @w. */
+	/* Under the lock: dwl_bios_wait() takes it, too, and after that no completion uses @w. */
 	spin_lock_irqsave(&w->bios_done.lock, flags);
-	WRITE_ONCE(w->units_below, w->units_below - units);
-	if (w->units_below <= w->units_awaited)
+	if (refused && !w->failed_sectors) {
+		w->failed_sector = sector;
+		w->failed_sectors = refused;
+	}
+	WRITE_ONCE(w->units_in_flight, w->units_in_flight - units);
+	if (w->units_in_flight <= w->units_awaited)
 		wake_up_locked(&w->bios_done);
 	spin_unlock_irqrestore(&w->bios_done.lock, flags);
 }
 
-static s64 dwl_reads_below(const struct dwl *w)
-{
-	s64 n = 0;
-	int cpu;
-
-	for_each_possible_cpu(cpu)
-		n += READ_ONCE(per_cpu_ptr(w->stats, cpu)->reads_below);
-	return n;
-}
-
-/* Sleeps until no more than this is out. */
+/* Sleeps until at most @units are in flight. */
 static void dwl_units_wait(struct dwl *w, u32 units)
 {
 	spin_lock_irq(&w->bios_done.lock);
 	w->units_awaited = units;
 	spin_unlock_irq(&w->bios_done.lock);
-	wait_event(w->bios_done, READ_ONCE(w->units_below) <= units);
+	wait_event(w->bios_done, READ_ONCE(w->units_in_flight) <= units);
 }
 
-/* The fuller the log, the more at a time; nobody who waits: less, and readers first. */
+/*
+ * Waits a limited time for reads at the origin. The worker then writes for as long as it has waited
+ * before it waits again: under constant reads it gets half of the time.
+ */
+static void dwl_wait_for_reads(struct dwl *w)
+{
+	u64 start_ns = ktime_get_ns(), now = start_ns;
+
+	if (start_ns < w->no_read_wait_until)
+		return;
+	while (dwl_reads_in_flight(w) > 0 && now - start_ns < DWL_MAX_READ_WAIT_NS) {
+		usleep_range(100, 300);
+		now = ktime_get_ns();
+	}
+	w->no_read_wait_until = now + (now - start_ns);
+}
+
+/*
+ * Limits what is in flight: the fuller the log, the more. While no task waits for space or a flush, the
+ * limit is lower and reads go first.
+ */
 static void dwl_pace(struct dwl *w)
 {
-	u32 low = w->params.low_mark, level = dwl_space_level(w), most = w->params.depth * DWL_UNITS;
-	int patience;
+	u32 low = w->params.low_mark, level = dwl_space_level(w), max = w->params.depth * DWL_UNITS;
 
-	if (!dwl_short(w) && READ_ONCE(w->flush_to) <= w->freed_to) {
-		most = 1 + (most - 1) * (max(level, low) - low) / (100 - low);
-		for (patience = 20; patience && dwl_reads_below(w) > 0; patience--)
-			usleep_range(100, 300);
+	if (!dwl_low_on_space(w) && READ_ONCE(w->flush_to) <= w->freed_to) {
+		max = 1 + (max - 1) * (max(level, low) - low) / (100 - low);
+		dwl_wait_for_reads(w);
 	}
-	if (READ_ONCE(w->units_below) >= most)
-		dwl_units_wait(w, most / 2);
+	if (READ_ONCE(w->units_in_flight) >= max)
+		dwl_units_wait(w, max / 2);
 }
 
 static void dwl_bio_submit(struct dwl *w, struct bio *bio)
@@ -137,22 +157,23 @@ static void dwl_bio_submit(struct dwl *w, struct bio *bio)
 	dwl_count(w, DWL_WRITEBACK_BIOS, 1);
 	dwl_count(w, DWL_WRITEBACK_SECTORS, bio_sectors(bio));
 	trace_dwl_writeback(w, bio->bi_iter.bi_sector, bio_sectors(bio));
-	wb->began = dwl_now(w);
+	wb->start_ns = dwl_now(w);
+	wb->sector = bio->bi_iter.bi_sector;
 	wb->bytes = bio->bi_iter.bi_size;
 	spin_lock_irq(&w->bios_done.lock);
-	w->units_below += dwl_units(wb->bytes);
+	w->units_in_flight += dwl_units(wb->bytes);
 	spin_unlock_irq(&w->bios_done.lock);
 	submit_bio(bio);
 }
 
-/* A guess at how many vectors it takes to write @piece and those that lie behind it on the origin. */
-static u32 dwl_run_vecs(const struct dwl *w, const struct dwl_piece *piece)
+/* Estimates the number of bio_vecs for @extent and those that follow it on the origin. */
+static u32 dwl_run_vecs(const struct dwl *w, const struct dwl_extent *extent)
 {
-	const struct dwl_piece *next, *end = w->pieces + w->nr_pieces;
-	u64 bytes = (u64)piece->sectors << WL_SECTOR_SHIFT;
+	const struct dwl_extent *next, *end = w->extents + w->nr_extents;
+	u64 bytes = (u64)extent->sectors << WL_SECTOR_SHIFT;
 
-	for (next = piece + 1; next < end && bytes < DWL_BIO_BYTES; piece = next++) {
-		if (next->sector != piece->sector + piece->sectors || next->value & DWL_ZERO)
+	for (next = extent + 1; next < end && bytes < DWL_BIO_BYTES; extent = next++) {
+		if (next->sector != extent->sector + extent->sectors || next->value & DWL_ZERO)
 			break;
 		bytes += (u64)next->sectors << WL_SECTOR_SHIFT;
 	}
@@ -169,49 +190,49 @@ static struct bio *dwl_bio_new(struct dwl *w, u32 vecs, blk_opf_t op, u64 sector
 	return bio;
 }
 
-/* The room behind the last bytes of the bio, if these are in a bounce page; else a new one. */
-static void *dwl_bounce_room(struct dwl *w, struct bio *bio, u32 *room)
+/* Returns the space behind the bio's last bytes if they are in a bounce page, or a new page. */
+static void *dwl_bounce_space(struct dwl *w, struct bio *bio, u32 *space)
 {
 	struct bio_vec *bv = bio->bi_vcnt ? &bio->bi_io_vec[bio->bi_vcnt - 1] : NULL;
 
 	if (bv) {
 		void *end = page_address(bv->bv_page) + bv->bv_offset + bv->bv_len;
 
-		*room = -(unsigned long)end & ~PAGE_MASK;
-		if (*room && !dwl_in_log(w, end - 1))
+		*space = -(unsigned long)end & ~PAGE_MASK;
+		if (*space && !dwl_in_log(w, end - 1))
 			return end;
 	}
-	*room = PAGE_SIZE;
+	*space = PAGE_SIZE;
 	return page_address(mempool_alloc(&w->bounce, GFP_NOIO));
 }
 
-/* Adds the first bytes of a piece; returns how many, 0: the bio is full, -EUCLEAN: unreadable. */
+/* Adds the first bytes of an extent. Returns their number; 0: the bio is full; -EUCLEAN: unreadable. */
 static int dwl_bio_add(struct dwl *w, struct bio *bio, const void *data, u32 bytes)
 {
 	unsigned long lost;
-	u32 room;
+	u32 space;
 	void *to;
 
 	bytes = min(bytes, DWL_BIO_BYTES - bio->bi_iter.bi_size);
 	if (!bytes || bio->bi_vcnt == bio->bi_max_vecs)
 		return 0;
-	/* An emulated log's pages could not be told from ours when the bio is freed. */
+	/* Pages of an emulated log can't be told from bounce pages when the bio is freed. */
 	if (PAGE_ALIGNED(data) && bytes >= PAGE_SIZE && !is_vmalloc_addr(data))
 		return bio_add_page(bio, virt_to_page(data), bytes & PAGE_MASK, 0);
-	to = dwl_bounce_room(w, bio, &room);
-	bytes = min(bytes, room);
+	to = dwl_bounce_space(w, bio, &space);
+	bytes = min(bytes, space);
 	lost = copy_mc_to_kernel(to, data, bytes);
-	/* Added all the same: whoever frees the bio frees its pages. */
+	/* Added even if unreadable: dwl_bio_free() frees the pages of the bio. */
 	if (!bio_add_page(bio, virt_to_page(to), bytes, offset_in_page(to)) || lost)
 		return -EUCLEAN;
 	return bytes;
 }
 
-/* Appends a piece to *@bio if it goes on where that ends; submits what is complete. */
-static int dwl_write_piece(struct dwl *w, const struct dwl_piece *piece, struct bio **bio)
+/* Adds an extent to *@bio if it continues the bio. Submits full bios. */
+static int dwl_write_extent(struct dwl *w, const struct dwl_extent *extent, struct bio **bio)
 {
-	const u8 *data = dwl_data(w, piece->value);
-	u64 sector = piece->sector, end = sector + piece->sectors;
+	const u8 *data = dwl_data(w, extent->value);
+	u64 sector = extent->sector, end = sector + extent->sectors;
 
 	while (sector < end && !READ_ONCE(w->batch_status)) {
 		int added;
@@ -221,7 +242,7 @@ static int dwl_write_piece(struct dwl *w, const struct dwl_piece *piece, struct 
 			*bio = NULL;
 		}
 		if (!*bio)
-			*bio = dwl_bio_new(w, dwl_run_vecs(w, piece), REQ_OP_WRITE, sector);
+			*bio = dwl_bio_new(w, dwl_run_vecs(w, extent), REQ_OP_WRITE, sector);
 		added = dwl_bio_add(w, *bio, data, (end - sector) << WL_SECTOR_SHIFT);
 		if (added < 0)
 			return added;
@@ -235,14 +256,14 @@ static int dwl_write_piece(struct dwl *w, const struct dwl_piece *piece, struct 
 	return 0;
 }
 
-/* The first of these sectors, as zeros; returns how many. */
+/* Writes zeroes to the first of @sectors sectors. Returns how many. */
 static u32 dwl_write_zeroes(struct dwl *w, u64 sector, u32 sectors)
 {
-	u32 most = w->no_write_zeroes ? 0 : bdev_write_zeroes_sectors(w->origin->bdev);
-	u32 bytes = min(sectors, most ?: U32_MAX) << WL_SECTOR_SHIFT;
+	u32 max = w->no_write_zeroes ? 0 : bdev_write_zeroes_sectors(w->origin->bdev);
+	u32 bytes = min(sectors, max ?: U32_MAX) << WL_SECTOR_SHIFT;
 	struct bio *bio;
 
-	if (most) {
+	if (max) {
 		bio = dwl_bio_new(w, 0, REQ_OP_WRITE_ZEROES | REQ_NOUNMAP, sector);
 		bio->bi_iter.bi_size = bytes;
 	} else {
@@ -255,13 +276,13 @@ static u32 dwl_write_zeroes(struct dwl *w, u64 sector, u32 sectors)
 	return bytes >> WL_SECTOR_SHIFT;
 }
 
-/* As dwl_write_piece(), of zeros. */
-static void dwl_zero_piece(struct dwl *w, const struct dwl_piece *piece)
+/* Like dwl_write_extent(), for zeroes. */
+static void dwl_zero_extent(struct dwl *w, const struct dwl_extent *extent)
 {
 	u32 done = 0;
 
-	while (done < piece->sectors && !READ_ONCE(w->batch_status))
-		done += dwl_write_zeroes(w, piece->sector + done, piece->sectors - done);
+	while (done < extent->sectors && !READ_ONCE(w->batch_status))
+		done += dwl_write_zeroes(w, extent->sector + done, extent->sectors - done);
 }
 
 static bool dwl_readable(const u8 *data, u32 bytes, void *page)
@@ -277,36 +298,39 @@ static bool dwl_readable(const u8 *data, u32 bytes, void *page)
 	return true;
 }
 
-/* Is a block of the piece damaged in the log? With on_damage skip, it is left out from now on. */
-static bool dwl_piece_damaged(struct dwl *w, const struct dwl_piece *piece, void *page)
+/*
+ * True if a block of the extent is damaged in the log. With on_damage skip, the block is left out from
+ * now on.
+ */
+static bool dwl_extent_damaged(struct dwl *w, const struct dwl_extent *extent, void *page)
 {
 	u32 sectors = 1 << w->block_shift, offset;
 	bool damaged = false;
 
-	for (offset = 0; offset < piece->sectors && !(piece->value & DWL_ZERO); offset += sectors) {
-		u64 value = dwl_value_behind(piece->value, offset);
-		struct dwl_piece block = { piece->sector + offset, value, sectors };
+	for (offset = 0; offset < extent->sectors && !(extent->value & DWL_ZERO); offset += sectors) {
+		u64 value = dwl_value_behind(extent->value, offset);
+		struct dwl_extent block = { extent->sector + offset, value, sectors };
 
 		if (dwl_readable(dwl_data(w, block.value), sectors << WL_SECTOR_SHIFT, page))
 			continue;
 		damaged = true;
 		DMERR_LIMIT("%pg: data of sector %llu of the origin are lost: damaged in the log",
-			    w->cache->bdev, block.sector);
+			    w->log->bdev, block.sector);
 		if (w->params.skip_damage)
-			dwl_index_lose(w, &block);
+			dwl_index_mark_lost(w, &block);
 	}
 	return damaged;
 }
 
-/* Something has failed: is it the log? It may also have been the origin's driver that could not read it. */
+/* Checks after an error whether the log is damaged. The origin's driver may have failed to read it, too. */
 static bool dwl_log_damaged(struct dwl *w)
 {
 	struct page *page = mempool_alloc(&w->bounce, GFP_NOIO);
 	bool damaged = false;
 	u32 i;
 
-	for (i = 0; i < w->nr_pieces && !dwl_worker_leaves(); i++) {
-		damaged |= dwl_piece_damaged(w, &w->pieces[i], page_address(page));
+	for (i = 0; i < w->nr_extents && !dwl_worker_must_stop(); i++) {
+		damaged |= dwl_extent_damaged(w, &w->extents[i], page_address(page));
 		cond_resched();
 	}
 	mempool_free(page, &w->bounce);
@@ -320,7 +344,7 @@ static void dwl_bios_wait(struct dwl *w)
 	spin_unlock_irq(&w->bios_done.lock);
 }
 
-/* Returns when nothing of it is below any more. */
+/* Waits for all bios, and for the end of their completions. */
 static int dwl_write_all(struct dwl *w)
 {
 	struct bio *bio = NULL;
@@ -329,20 +353,21 @@ static int dwl_write_all(struct dwl *w)
 	u32 i;
 
 	w->batch_status = BLK_STS_OK;
+	w->failed_sectors = 0;
 	blk_start_plug(&plug);
-	for (i = 0; i < w->nr_pieces && !err && !READ_ONCE(w->batch_status); i++) {
-		const struct dwl_piece *piece = &w->pieces[i];
+	for (i = 0; i < w->nr_extents && !err && !READ_ONCE(w->batch_status); i++) {
+		const struct dwl_extent *extent = &w->extents[i];
 
-		if (dwl_worker_leaves()) {
+		if (dwl_worker_must_stop()) {
 			err = -EINTR;
-		} else if (piece->value & DWL_ZERO) {
-			/* Not held while another is allocated: there may be only one. */
+		} else if (extent->value & DWL_ZERO) {
+			/* The bio isn't kept during the next allocation: the mempool may hold only one. */
 			if (bio)
 				dwl_bio_submit(w, bio);
 			bio = NULL;
-			dwl_zero_piece(w, piece);
+			dwl_zero_extent(w, extent);
 		} else {
-			err = dwl_write_piece(w, piece, &bio);
+			err = dwl_write_extent(w, extent, &bio);
 		}
 	}
 	if (bio && err)
@@ -355,18 +380,23 @@ static int dwl_write_all(struct dwl *w)
 }
 
 /**
- * dwl_origin_write_pieces() - write w->pieces to the origin
- * @w: the target; the worker calls
+ * dwl_origin_write_extents() - write w->extents to the origin
+ * @w: the target
  *
- * Return: 0, when all of them are there, and will be durable when it has been
- * flushed; else they may or may not be, and it may be -EINTR: the worker leaves;
- * -EUCLEAN: some can't be read from the log; -ESTALE: nor are they wanted any more.
+ * After an error the extents may or may not be on the origin.
+ *
+ * Context: Worker. Sleeps. On return nothing of the batch is in flight.
+ * Return: 0: all are written, and durable after a flush. -EINTR: the worker must stop. -EUCLEAN: some
+ * can't be read from the log. -ESTALE: as before, and they were left out of the index. Other errors are
+ * the origin's.
  */
-int dwl_origin_write_pieces(struct dwl *w)
+int dwl_origin_write_extents(struct dwl *w)
 {
-	int err = dwl_write_all(w);
+	int err;
 
-	/* That it takes no zeros is no fault of the origin's: once more, with pages of them. */
+	dwl_fp_changing(w);
+	err = dwl_write_all(w);
+	/* Refusing zeroes isn't an error of the origin: the batch is repeated with pages of zeros. */
 	if (err && READ_ONCE(w->zeroes_refused)) {
 		w->no_write_zeroes = true;
 		w->zeroes_refused = false;
@@ -386,7 +416,7 @@ static void dwl_flush_bio_done(struct bio *bio)
 	complete(&w->flush_done);
 }
 
-/* Makes durable what has been written; other writes may go on meanwhile. */
+/* Begins a flush of the origin. Writes may go on meanwhile. Context: Worker. */
 void dwl_origin_flush_begin(struct dwl *w)
 {
 	struct bio *bio = &w->flush_bio;
@@ -395,18 +425,21 @@ void dwl_origin_flush_begin(struct dwl *w)
 	bio->bi_private = w;
 	bio->bi_end_io = dwl_flush_bio_done;
 	reinit_completion(&w->flush_done);
-	w->flush_began = dwl_now(w);
+	w->flush_start_ns = dwl_now(w);
+	dwl_fp_flushing(w);
 	submit_bio(bio);
 }
 
-/* Waits for it. */
+/* Waits for the end of the flush. */
 int dwl_origin_flush_end(struct dwl *w)
 {
 	int err;
 
 	wait_for_completion_io(&w->flush_done);
-	dwl_latency(w, DWL_PHASE_FLUSH, w->flush_began);
+	dwl_latency(w, DWL_PHASE_FLUSH, w->flush_start_ns);
 	err = blk_status_to_errno(w->flush_bio.bi_status);
 	bio_uninit(&w->flush_bio);
+	if (!err)
+		dwl_fp_flushed(w);
 	return err;
 }

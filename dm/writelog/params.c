@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What can be set: in the table line, and most of it later by message. */
+/* Options: set in the table line, most of them later by message, too. */
 #include <linux/hex.h>
 
 #include "writelog.h"
@@ -8,12 +8,13 @@
 struct dwl_number {
 	const char *key;
 	size_t offset;
-	u32 least, most;
+	u32 least, max;
 	bool later;			/* may be set by message */
+	bool once;			/* one-time option: not part of the table line in the status */
 };
 
-#define DWL_NUMBER(key, least, most, later) \
-	{ #key, offsetof(struct dwl_params, key), least, most, later }
+#define DWL_NUMBER(key, least, max, later) \
+	{ #key, offsetof(struct dwl_params, key), least, max, later }
 
 static const struct dwl_number dwl_numbers[] = {
 	DWL_NUMBER(slots, 1, 256, false),
@@ -23,6 +24,7 @@ static const struct dwl_number dwl_numbers[] = {
 	DWL_NUMBER(depth, 1, 256, true),
 	DWL_NUMBER(error_timeout, 0, 86400, true),
 	DWL_NUMBER(allow_volatile, 0, 1, false),
+	{ "any_origin", offsetof(struct dwl_params, any_origin), 0, 1, .once = true },
 };
 
 static u32 *dwl_number_at(struct dwl *w, const struct dwl_number *number)
@@ -42,10 +44,11 @@ static int dwl_set_number(struct dwl *w, const char *key, const char *value, boo
 			continue;
 		if (later && !number->later)
 			return -EPERM;
-		if (kstrtou32(value, 10, &n) || n < number->least || n > number->most)
+		if (kstrtou32(value, 10, &n) || n < number->least || n > number->max)
 			return -ERANGE;
 		WRITE_ONCE(*dwl_number_at(w, number), n);
-		w->params.given |= 1 << i;
+		if (!number->once)
+			w->params.given |= 1 << i;
 		return 0;
 	}
 	return -ENOENT;
@@ -90,7 +93,7 @@ static void dwl_defaults(struct dwl *w)
 {
 	struct dwl_params *p = &w->params;
 
-	/* More writers than this at a time make the medium slower (thesis 2.2, 5.2.1). */
+	/* More concurrent writers make the medium slower (thesis 2.2, 5.2.1). */
 	p->slots = clamp(num_online_cpus(), 2, 16);
 	p->block_size = bdev_logical_block_size(w->origin->bdev);
 	p->high_mark = 60;
@@ -100,11 +103,12 @@ static void dwl_defaults(struct dwl *w)
 }
 
 /**
- * dwl_params_parse() - the words of the table line behind the devices
- * @w: the target; its devices are claimed
- * @argc: how many: 0, or their number and so many
- * @argv: the words
+ * dwl_params_parse() - parse the options of the table line
+ * @w: the target; its devices are open
+ * @argc: number of words after the devices: 0, or 1 + the number that argv[0] gives
+ * @argv: these words
  *
+ * Context: Constructor.
  * Return: 0 or a negative errno with ti->error set.
  */
 int dwl_params_parse(struct dwl *w, unsigned int argc, char **argv)
@@ -128,7 +132,7 @@ int dwl_params_parse(struct dwl *w, unsigned int argc, char **argv)
 	return 0;
 }
 
-/* Message: set KEY VALUE */
+/* Message set KEY VALUE. */
 int dwl_params_set(struct dwl *w, const char *key, const char *value)
 {
 	u32 high = w->params.high_mark, low = w->params.low_mark;
@@ -148,7 +152,7 @@ int dwl_params_set(struct dwl *w, const char *key, const char *value)
 	return err == -ENOENT ? -EINVAL : err;
 }
 
-/* As the table line would have them. */
+/* Prints the options as the table line has them. */
 void dwl_params_print(struct dwl *w, char *result, unsigned int maxlen, unsigned int *len)
 {
 	unsigned int sz = *len, words = 2 * (hweight8(w->params.given) + w->params.skip_damage +

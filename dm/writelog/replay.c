@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What the log holds is found again: every entry, in order, goes into the index.
+ * Replay: adds every entry of the log to the index, in order.
  *
- * Nothing is written to the origin: the log goes on as it was. Generations that
- * were open are closed; the next gets a new identifier.
+ * Nothing is written to the origin: the log continues as it was. Open generations are closed; the next
+ * one gets a new identifier.
  *
- * Damage is reported to the kernel's log, each piece of it. With on_damage stop
- * (the default) the log isn't taken then; with skip all that is whole is used,
- * and blocks of which only the data are damaged can't be read until they are
- * written again.
+ * Each damage is reported in the kernel's log. With on_damage stop (the default) a damaged log isn't
+ * taken. With skip all undamaged entries are used, and blocks with damaged data are unreadable until
+ * they are written again.
  */
 #include <linux/list_sort.h>
 #include <linux/mm.h>
@@ -22,7 +21,7 @@ static int dwl_by_id(void *unused, const struct list_head *a, const struct list_
 	return x < y ? -1 : x > y;
 }
 
-/* What state each generation is in. */
+/* Finds the state of each generation. */
 static void dwl_replay_gens(struct dwl *w)
 {
 	u32 i;
@@ -34,7 +33,10 @@ static void dwl_replay_gens(struct dwl *w)
 		struct dwl_gen *gen = &w->gens[i];
 		struct wl_gen_info info;
 
-		/* A damaged word, under on_damage skip: there is no telling what it held. */
+		/*
+		 * With on_damage skip a damaged word is taken for a free generation: its content is
+		 * unknown.
+		 */
 		if (wl_gen_read(&w->wl, i, &info) || info.state == WL_GEN_FREE) {
 			gen->state = DWL_GEN_FREE;
 			list_add_tail(&gen->list, &w->free_gens);
@@ -61,20 +63,23 @@ static void dwl_report(struct dwl *w, const struct wl_damage *d)
 		[WL_BAD_ENTRY] = "entry", [WL_BAD_DATA] = "data of an entry",
 	};
 
-	DMERR("%pg: %s (generation %u, chunk %u, entry %u) %s", w->cache->bdev, what[d->kind], d->gen,
+	DMERR("%pg: %s (generation %u, chunk %u, entry %u) %s", w->log->bdev, what[d->kind], d->gen,
 	      d->chunk, d->index, d->why);
 	dwl_count(w, DWL_MEDIUM_ERRORS, 1);
 }
 
-/* Memory for the index, but not all: the machine that filled the log may have had more, or it is forged. */
-static struct dwl_region *dwl_replay_pin(struct dwl *w, u64 number)
+/*
+ * Limits the index to half of the memory: the machine that filled the log may have had more, or the log
+ * is forged.
+ */
+static struct dwl_region *dwl_replay_get_region(struct dwl *w, u64 number)
 {
 	struct dwl_region *region = NULL;
 
 	if (atomic_long_read(&w->nr_regions) < (totalram_pages() << PAGE_SHIFT) / 2 / sizeof(*region))
-		region = dwl_index_pin(w, number, GFP_NOIO | __GFP_RETRY_MAYFAIL);
+		region = dwl_region_get(w, number, GFP_NOIO | __GFP_RETRY_MAYFAIL);
 	if (!region)
-		DMERR("%pg: no memory for an index of more than %ld KiB", w->cache->bdev,
+		DMERR("%pg: no memory for an index of more than %ld KiB", w->log->bdev,
 		      atomic_long_read(&w->nr_regions) * sizeof(*region) / SZ_1K);
 	return region;
 }
@@ -85,12 +90,12 @@ static int dwl_replay_poison(struct dwl *w, const struct wl_entry *entry)
 	u64 end = block + (entry->nr_sectors >> w->block_shift);
 
 	for (; block < end; block++) {
-		struct dwl_region *region = dwl_replay_pin(w, block >> DWL_REGION_SHIFT);
+		struct dwl_region *region = dwl_replay_get_region(w, block >> DWL_REGION_SHIFT);
 
 		if (!region)
 			return -ENOMEM;
 		dwl_index_poison(w, region, block & (DWL_REGION_BLOCKS - 1), entry->order);
-		dwl_index_unpin(w, region);
+		dwl_region_put(w, region);
 	}
 	return 0;
 }
@@ -100,40 +105,43 @@ static int dwl_replay_store(struct dwl *w, const struct wl_entry *entry)
 	struct wl_entry part = *entry;
 	u64 end = entry->sector + entry->nr_sectors;
 
-	/* A region at a time. dwl_index_value() goes by the entry's own beginning. */
+	/* One region at a time. dwl_index_value() computes from the beginning of @part. */
 	while (part.sector < end) {
 		u32 region_sectors = DWL_REGION_BLOCKS << w->block_shift;
 		u64 stop = min(end, round_down(part.sector, region_sectors) + region_sectors);
 		u64 number = part.sector >> w->block_shift >> DWL_REGION_SHIFT;
-		struct dwl_region *region = dwl_replay_pin(w, number);
+		struct dwl_region *region = dwl_replay_get_region(w, number);
 
 		if (!region)
 			return -ENOMEM;
 		part.nr_sectors = stop - part.sector;
 		dwl_index_store(w, &region, number, 0, &part);
-		dwl_index_unpin(w, region);
+		dwl_region_put(w, region);
 		part.data += part.nr_sectors << WL_SECTOR_SHIFT;
 		part.sector = stop;
 	}
 	return 0;
 }
 
-/* Entries that the table can't have made. */
+/* Refuses entries that this table can't have written. */
 static int dwl_replay_refuse(struct dwl *w, const struct wl_entry *entry)
 {
 	if (entry->sector + entry->nr_sectors > w->ti->len) {
 		DMERR("%pg: holds sector %llu, which is beyond the device's end (%llu): resume with the old size and send message flush first",
-		      w->cache->bdev, entry->sector + entry->nr_sectors - 1, (u64)w->ti->len);
+		      w->log->bdev, entry->sector + entry->nr_sectors - 1, (u64)w->ti->len);
 		return -ENOSPC;
 	}
-	/* Without data, only this keeps it from filling the memory with the index. */
-	if (entry->op == WL_OP_ZEROES && entry->nr_sectors > DWL_PORTION) {
-		DMERR("%pg: zeros of %llu sectors, which no table writes", w->cache->bdev, entry->nr_sectors);
+	/*
+	 * Zeroes have no data, so only this check keeps a forged entry from filling the memory with the
+	 * index.
+	 */
+	if (entry->op == WL_OP_ZEROES && entry->nr_sectors > DWL_SEGMENT) {
+		DMERR("%pg: zeros of %llu sectors, which no table writes", w->log->bdev, entry->nr_sectors);
 		return -EUCLEAN;
 	}
 	if ((entry->sector | entry->nr_sectors) & ((1 << w->block_shift) - 1)) {
 		DMERR("%pg: holds blocks smaller than block_size %u: resume with the old block_size and send message flush first",
-		      w->cache->bdev, w->params.block_size);
+		      w->log->bdev, w->params.block_size);
 		return -EINVAL;
 	}
 	return 0;
@@ -145,13 +153,13 @@ static int dwl_replay_entry(struct dwl *w, const struct wl_entry *entry, bool ba
 
 	if (err)
 		return err;
-	/* What writeback must find there again. */
+	/* Writeback must find as many entries again. */
 	atomic_inc(&w->gens[entry->gen].seq);
 	if (bad_data)
 		return dwl_replay_poison(w, entry);
 	if (entry->op != WL_OP_DISCARD)
 		return dwl_replay_store(w, entry);
-	dwl_index_drop(w, entry);
+	dwl_index_discard(w, entry);
 	return 0;
 }
 
@@ -168,7 +176,10 @@ static int dwl_replay_entries(struct dwl *w, struct wl_cursor *cursor, u64 *entr
 			dwl_report(w, &cursor->damage);
 			if (!w->params.skip_damage)
 				return more;
-			/* Writeback must find it damaged, too, though all that is there may be whole. */
+			/*
+			 * Writeback must find the generation damaged, too, even if all entries found
+			 * are whole.
+			 */
 			if (cursor->damage.kind == WL_BAD_SUM)
 				atomic_inc(&w->gens[cursor->damage.gen].seq);
 			if (!bad_data)
@@ -184,10 +195,11 @@ static int dwl_replay_entries(struct dwl *w, struct wl_cursor *cursor, u64 *entr
 }
 
 /**
- * dwl_replay() - fill the index with what the log holds
- * @w: the target, the log open, the index empty
+ * dwl_replay() - fill the index from the log
+ * @w: the target; its log is open, its index empty
  *
- * Return: 0; negative errno, after a message in the kernel's log.
+ * Context: Task, before the first resume. Sleeps.
+ * Return: 0; negative errno after a message in the kernel's log.
  */
 int dwl_replay(struct dwl *w)
 {
@@ -204,11 +216,11 @@ int dwl_replay(struct dwl *w)
 	err = dwl_replay_entries(w, &cursor, &entries);
 	kvfree(streams);
 	if (err) {
-		DMERR("%pg: not taken: error %d; forebay writelog check says more", w->cache->bdev, err);
+		DMERR("%pg: not taken: error %d; forebay writelog check says more", w->log->bdev, err);
 		return err;
 	}
 	if (entries)
-		DMINFO("%pg: %llu writes found in %u generations", w->cache->bdev, entries,
+		DMINFO("%pg: %llu writes found in %u generations", w->log->bdev, entries,
 		       w->wl.nr_gens - w->nr_free);
 	return 0;
 }

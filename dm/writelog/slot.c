@@ -1,29 +1,34 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Slots, and the chunks and generations they write to.
+ * Slots, and the chunks and generations that writers append to.
  *
- * A slot is held by one writer at a time, so it has its chunk for itself. There
- * are as many slots as writers may copy to PMem at once. A chunk is taken with
- * one atomic increment. Only who finds no chunk left in the current generation
- * takes gen_lock: it opens a free one, and that is current.
+ * A slot is held by one writer at a time, so that the writer has the slot's chunk for itself. The
+ * number of slots limits how many writers copy to PMem at once. A chunk is taken with one atomic
+ * increment. A writer that finds no chunk left in the current generation looks for one with space among
+ * the free slots. Only if there is none, the writer takes gen_lock and opens a free generation, which
+ * becomes the current one.
  *
- * A writer looks up which generation is current while it holds its slot. A
- * generation is no longer current when dwl_slots_leave() begins; when that has
- * had every slot, nobody writes to it and nobody will.
+ * A writer looks up the current generation while it holds its slot. A generation is no longer current
+ * when dwl_slots_wait() begins. dwl_slots_wait() then takes each slot once; after that no writer writes
+ * to the generation, now or later.
  */
 #include "trace.h"
 
+/* Minimum bytes for which another slot's chunk is taken over. */
+#define DWL_MIN_SWAP		((u32)SZ_64K)
+
 /**
- * dwl_slot_get() - become one of the writers
+ * dwl_slot_get() - take a slot for appending
  * @w: the target
- * @nowait: rather not than wait
+ * @nowait: fail instead of sleeping
  *
- * Return: a slot, its lock held; NULL: all are taken.
+ * Context: Task. Sleeps unless @nowait.
+ * Return: the slot, with its lock held; NULL: all are taken.
  */
 struct dwl_slot *dwl_slot_get(struct dwl *w, bool nowait)
 {
 	u32 first = raw_smp_processor_id() % w->params.slots, i = first;
-	u64 began;
+	u64 start_ns;
 
 	do {
 		if (mutex_trylock(&w->slots[i].lock))
@@ -34,15 +39,16 @@ struct dwl_slot *dwl_slot_get(struct dwl *w, bool nowait)
 	if (nowait)
 		return NULL;
 	dwl_count(w, DWL_SLOT_WAITS, 1);
-	began = dwl_now(w);
+	start_ns = dwl_now(w);
 	mutex_lock(&w->slots[first].lock);
-	dwl_latency(w, DWL_PHASE_SLOT, began);
+	dwl_latency(w, DWL_PHASE_SLOT, start_ns);
 	return &w->slots[first];
 }
 
-/* Caller holds gen_lock. */
+/* Ends the current generation; the worker will seal it. */
 static void dwl_gen_close(struct dwl *w, struct dwl_gen *gen)
 {
+	lockdep_assert_held(&w->gen_lock);
 	gen->state = DWL_GEN_CLOSED;
 	list_add_tail(&gen->list, &w->closed_gens);
 	WRITE_ONCE(w->nr_unsealed, w->nr_unsealed + 1);
@@ -50,7 +56,10 @@ static void dwl_gen_close(struct dwl *w, struct dwl_gen *gen)
 	wake_up(&w->kick);
 }
 
-/* What comes from now on goes into another generation than the one returned, or one before it. */
+/*
+ * Closes the current generation. Returns the identifier of the last closed one: later writes go to
+ * later generations.
+ */
 u64 dwl_gen_close_current(struct dwl *w)
 {
 	u64 id;
@@ -64,13 +73,16 @@ u64 dwl_gen_close_current(struct dwl *w)
 	return id;
 }
 
-/* One of the free. Those that the medium can't hold are out of use until the table is loaded again. */
+/* Opens a free generation. Generations with a broken medium stay unused until the table is loaded again. */
 static struct dwl_gen *dwl_gen_open(struct dwl *w)
 {
 	struct dwl_gen *gen;
 	int err;
 
+	lockdep_assert_held(&w->gen_lock);
 	while ((gen = list_first_entry_or_null(&w->free_gens, struct dwl_gen, list))) {
+		if (!dwl_free_for_writers(w) && !w->aside.moving)
+			break;
 		err = wl_gen_open(&w->wl, gen - w->gens, w->last_id + 1);
 		if (!err || err == -EIO) {
 			list_del_init(&gen->list);
@@ -78,7 +90,7 @@ static struct dwl_gen *dwl_gen_open(struct dwl *w)
 		}
 		if (!err)
 			return gen;
-		DMERR_LIMIT("%pg: cannot begin generation %llu: error %d", w->cache->bdev,
+		DMERR_LIMIT("%pg: cannot begin generation %llu: error %d", w->log->bdev,
 			    w->last_id + 1, err);
 		if (err != -EIO)
 			return ERR_PTR(-EIO);
@@ -87,11 +99,12 @@ static struct dwl_gen *dwl_gen_open(struct dwl *w)
 	return ERR_PTR(-ENOSPC);
 }
 
-/* @full, if it is still the current one, is so no longer. Caller holds gen_lock. */
+/* Opens the next generation, unless another writer has done so: @full is then not the current one. */
 static int dwl_gen_next(struct dwl *w, struct dwl_gen *full)
 {
 	struct dwl_gen *gen;
 
+	lockdep_assert_held(&w->gen_lock);
 	if (w->current_gen != full)
 		return 0;
 	if (full)
@@ -105,7 +118,7 @@ static int dwl_gen_next(struct dwl *w, struct dwl_gen *full)
 	gen->written = false;
 	atomic_set(&gen->seq, 0);
 	atomic_set(&gen->chunks, 0);
-	/* Who sees it sees what it is. Pairs with dwl_slot_ready(). */
+	/* Publishes the initialized generation. Pairs with smp_load_acquire() in dwl_slot_ready(). */
 	smp_store_release(&w->current_gen, gen);
 	dwl_count(w, DWL_GENERATIONS, 1);
 	trace_dwl_gen_open(w, gen->id, 0);
@@ -113,49 +126,82 @@ static int dwl_gen_next(struct dwl *w, struct dwl_gen *full)
 	return 0;
 }
 
-/* May the slot's chunk take an entry of @op; of how many bytes? */
-static u32 dwl_slot_room(const struct dwl *w, const struct dwl_slot *slot, enum wl_op op, u32 want)
+/*
+ * Returns how many of @want bytes an entry of @op may have in the slot's chunk; 0: the entry doesn't
+ * fit.
+ */
+static u32 dwl_slot_space(const struct dwl *w, const struct dwl_slot *slot, enum wl_op op, u32 want)
 {
 	if (op == WL_OP_WRITE)
-		/* Rounded: no block is in two entries. */
-		return round_down(wl_slot_room(&w->wl, &slot->place, want), w->params.block_size);
-	return wl_slot_full(&w->wl, &slot->place) ? 0 : want;
+		/* Rounded: no block is split between two entries. */
+		return round_down(wl_slot_space(&w->wl, &slot->tail, want), w->params.block_size);
+	return wl_slot_full(&w->wl, &slot->tail) ? 0 : want;
+}
+
+/*
+ * No chunk of @gen is left. Swaps chunks with a free slot whose chunk has space. So a single writer
+ * fills the generation, even if all slots took chunks of it before.
+ */
+static bool dwl_slot_swap(struct dwl *w, struct dwl_slot *slot, const struct dwl_gen *gen, enum wl_op op,
+			  u32 want)
+{
+	bool found = false;
+	u32 i;
+
+	lockdep_assert_held(&slot->lock);
+	for (i = 0; i < w->params.slots && !found; i++) {
+		struct dwl_slot *other = &w->slots[i];
+
+		if (other == slot || !mutex_trylock(&other->lock))
+			continue;
+		/* A large write doesn't take a chunk over for a few blocks. */
+		found = other->tail.id == gen->id &&
+			dwl_slot_space(w, other, op, want) >= min(want, DWL_MIN_SWAP);
+		if (found)
+			swap(slot->tail, other->tail);
+		mutex_unlock(&other->lock);
+	}
+	return found;
 }
 
 /**
- * dwl_slot_ready() - have a place in the current generation
+ * dwl_slot_ready() - get space in the current generation
  * @w: the target
  * @slot: held by the caller
- * @op: of the entry to be made
- * @want: bytes of data that it would like to have; not 0
- * @gen: where the place is
- * @nowait: don't wait for a lock
+ * @op: of the entry
+ * @want: bytes of data, not 0
+ * @gen: out: the current generation
+ * @nowait: fail instead of waiting for a lock
  *
- * Return: how many bytes the entry may have; -ENOSPC: no generation is free.
+ * Context: Under @slot->lock. Sleeps unless @nowait.
+ * Return: how many bytes the entry may have; -ENOSPC: no generation is free; -EAGAIN: @nowait; -EIO.
  */
 int dwl_slot_ready(struct dwl *w, struct dwl_slot *slot, enum wl_op op, u32 want,
 		   struct dwl_gen **gen, bool nowait)
 {
+	lockdep_assert_held(&slot->lock);
 	for (;;) {
-		/* Pairs with dwl_gen_next(). */
+		/* Pairs with smp_store_release() in dwl_gen_next(). */
 		struct dwl_gen *current_gen = smp_load_acquire(&w->current_gen);
 		int err;
 
-		if (current_gen && slot->place.id == current_gen->id) {
-			u32 room = dwl_slot_room(w, slot, op, want);
+		if (current_gen && slot->tail.id == current_gen->id) {
+			u32 space = dwl_slot_space(w, slot, op, want);
 
 			*gen = current_gen;
-			if (room)
-				return room;
+			if (space)
+				return space;
 		}
 		if (current_gen && atomic_read(&current_gen->chunks) < w->wl.nr_chunks) {
 			u32 chunk = atomic_inc_return(&current_gen->chunks) - 1;
 
 			if (chunk < w->wl.nr_chunks) {
-				wl_slot_take(&slot->place, current_gen - w->gens, current_gen->id, chunk);
+				wl_slot_take(&slot->tail, current_gen - w->gens, current_gen->id, chunk);
 				continue;
 			}
 		}
+		if (current_gen && dwl_slot_swap(w, slot, current_gen, op, want))
+			continue;
 		if (nowait) {
 			if (!mutex_trylock(&w->gen_lock))
 				return -EAGAIN;
@@ -169,11 +215,8 @@ int dwl_slot_ready(struct dwl *w, struct dwl_slot *slot, enum wl_op op, u32 want
 	}
 }
 
-/*
- * Returns when nobody writes to @gen, which is closed; NULL: when every slot
- * has been free for a moment.
- */
-void dwl_slots_leave(struct dwl *w, const struct dwl_gen *gen)
+/* Waits until no writer uses @gen, which is closed. NULL: waits until each slot has been free once. */
+void dwl_slots_wait(struct dwl *w, const struct dwl_gen *gen)
 {
 	u32 i;
 
@@ -181,8 +224,8 @@ void dwl_slots_leave(struct dwl *w, const struct dwl_gen *gen)
 		struct dwl_slot *slot = &w->slots[i];
 
 		mutex_lock(&slot->lock);
-		if (gen && slot->place.id == gen->id)
-			memset(&slot->place, 0, sizeof(slot->place));
+		if (gen && slot->tail.id == gen->id)
+			memset(&slot->tail, 0, sizeof(slot->tail));
 		mutex_unlock(&slot->lock);
 	}
 }

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Room in the log: who finds little left waits in line.
+ * Space in the log: writers wait in order when little is left.
  *
- * Space comes back a generation at a time, which is a burst. So that writers
- * see none, the last fifth of the generations is a reserve: while writers live
- * off it (throttled) each needs credit for its bytes, and credit comes as
- * writeback progresses, bio by bio. What is spent ahead of the generation's end
- * comes out of the reserve. Writers are served in the order they came.
+ * Space is freed a generation at a time, which is a burst. To keep bursts from writers, the last fifth
+ * of the generations is a reserve. While writers use the reserve (throttled), each writer needs credit
+ * for its bytes. Credit grows with each bio of writeback. Credit spent before the generation is freed
+ * uses up the reserve. Writers are served in the order of their arrival.
  *
- * Should the reserve be used up nevertheless, who needs a generation waits for
- * one to be freed: dwl_space_wait_gen(). A full log whose origin refuses writes
- * for longer than error_timeout refuses them too.
+ * If the reserve is used up nevertheless, a writer that needs a generation waits until one is freed:
+ * dwl_space_wait_gen(). The last generation is never given to writers: aside.c. A full log fails writes
+ * if its origin has refused them for longer than error_timeout.
  */
 #include "trace.h"
 
@@ -22,7 +21,7 @@ struct dwl_waiter {
 	int err;
 };
 
-/* Generations that only throttled writers use. */
+/* Number of generations in the reserve. */
 static u32 dwl_reserve(const struct dwl *w)
 {
 	return w->wl.nr_gens > 2 ? max(w->wl.nr_gens / 5, 1) : 0;
@@ -34,12 +33,13 @@ u32 dwl_space_level(const struct dwl *w)
 	return (w->wl.nr_gens - READ_ONCE(w->nr_free)) * 100 / w->wl.nr_gens;
 }
 
-/* Caller holds space.lock. */
+/* Serves waiters in order, while there is credit. */
 static void dwl_space_serve(struct dwl *w)
 {
 	struct dwl_space *s = &w->space;
 
-	while (!list_empty(&s->waiters) && !s->shut) {
+	lockdep_assert_held(&w->space.lock);
+	while (!list_empty(&s->waiters) && !s->blocked) {
 		struct dwl_waiter *first = list_first_entry(&s->waiters, struct dwl_waiter, list);
 		struct task_struct *task = first->task;
 
@@ -52,14 +52,17 @@ static void dwl_space_serve(struct dwl *w)
 		}
 		list_del(&first->list);
 		get_task_struct(task);
-		/* With this, @first may be gone: it is on the waiter's stack, see dwl_space_line_up(). */
+		/*
+		 * @first is on the waiter's stack, and may be gone after this store. Pairs with
+		 * dwl_space_queue().
+		 */
 		smp_store_release(&first->served, true);
 		wake_up_process(task);
 		put_task_struct(task);
 	}
 }
 
-static int dwl_space_line_up(struct dwl *w, u64 bytes, bool nowait)
+static int dwl_space_queue(struct dwl *w, u64 bytes, bool nowait)
 {
 	struct dwl_space *s = &w->space;
 	struct dwl_waiter me = { .task = current, .bytes = bytes };
@@ -81,7 +84,7 @@ static int dwl_space_line_up(struct dwl *w, u64 bytes, bool nowait)
 	trace_dwl_wait(w, bytes);
 	for (;;) {
 		set_current_state(TASK_UNINTERRUPTIBLE);
-		/* Pairs with dwl_space_serve(): err is set. */
+		/* Pairs with smp_store_release() in dwl_space_serve(): ->err is set. */
 		if (smp_load_acquire(&me.served))
 			break;
 		io_schedule();
@@ -91,35 +94,36 @@ static int dwl_space_line_up(struct dwl *w, u64 bytes, bool nowait)
 }
 
 /**
- * dwl_space_enter() - may so much be appended?
+ * dwl_space_enter() - wait until bytes may be appended
  * @w: the target
  * @bytes: of data
- * @nowait: don't wait
+ * @nowait: fail instead of sleeping
  *
- * Return: 0, when it may; -EAGAIN; -EIO: the log is full and the origin failing.
+ * Context: Task, no locks held. Sleeps unless @nowait.
+ * Return: 0; -EAGAIN: @nowait; -EIO: the log is full and the origin fails.
  */
 int dwl_space_enter(struct dwl *w, u64 bytes, bool nowait)
 {
-	u64 began;
+	u64 start_ns;
 	int err;
 
-	if (likely(!READ_ONCE(w->space.throttled) && !READ_ONCE(w->space.shut)))
+	if (likely(!READ_ONCE(w->space.throttled) && !READ_ONCE(w->space.blocked)))
 		return 0;
-	began = dwl_now(w);
-	err = dwl_space_line_up(w, bytes, nowait);
-	dwl_latency(w, DWL_PHASE_SPACE, began);
+	start_ns = dwl_now(w);
+	err = dwl_space_queue(w, bytes, nowait);
+	dwl_latency(w, DWL_PHASE_SPACE, start_ns);
 	return err;
 }
 
-/* Waits until a generation can be had. */
+/* Waits until writers may open a generation. */
 int dwl_space_wait_gen(struct dwl *w)
 {
 	dwl_count(w, DWL_FULL_WAITS, 1);
-	wait_event(w->gen_freed, READ_ONCE(w->nr_free) || READ_ONCE(w->failed));
-	return READ_ONCE(w->nr_free) ? 0 : -EIO;
+	wait_event(w->gen_freed, dwl_free_for_writers(w) || READ_ONCE(w->failed));
+	return dwl_free_for_writers(w) ? 0 : -EIO;
 }
 
-/* So much has been written back. From interrupts, too. */
+/* Adds credit for bytes written back. Context: Any, interrupts too. */
 void dwl_space_credit(struct dwl *w, u64 bytes)
 {
 	struct dwl_space *s = &w->space;
@@ -133,35 +137,43 @@ void dwl_space_credit(struct dwl *w, u64 bytes)
 	spin_unlock_irqrestore(&s->lock, flags);
 }
 
-/* The number of free generations, or of regions, or w->failed has changed. */
+/**
+ * dwl_space_update() - adapt to a new number of free generations or regions, or to w->failed
+ * @w: the target
+ *
+ * Context: Any.
+ */
 void dwl_space_update(struct dwl *w)
 {
 	struct dwl_space *s = &w->space;
 	unsigned long flags;
 
 	spin_lock_irqsave(&s->lock, flags);
-	/* Lost blocks have regions, too: an index that is too large for them alone is no reason to wait. */
+	/*
+	 * Lost blocks have regions, too. An index that is too large because of them alone must not
+	 * throttle writers.
+	 */
 	WRITE_ONCE(s->throttled, w->nr_free <= dwl_reserve(w) ||
 		   (w->nr_free < w->wl.nr_gens && atomic_long_read(&w->nr_regions) >= w->max_regions));
 	if (!s->throttled)
 		s->credit = 0;
-	/* Nothing comes back for a while: writers may have what there is in the log, but not in DRAM. */
+	/* No credit will come for a while: writers may use the log's space, but no more DRAM. */
 	else if (w->failing_since && atomic_long_read(&w->nr_regions) < w->max_regions)
-		s->credit = (s64)w->nr_free * w->gen_bytes;
+		s->credit = (s64)dwl_free_for_writers(w) * w->gen_bytes;
 	dwl_space_serve(w);
 	spin_unlock_irqrestore(&s->lock, flags);
-	if (dwl_short(w) || dwl_space_level(w) >= w->params.high_mark)
+	if (dwl_low_on_space(w) || dwl_space_level(w) >= w->params.high_mark)
 		wake_up(&w->kick);
 }
 
-/* Lets nobody pass, or again. */
-void dwl_space_shut(struct dwl *w, bool shut)
+/* Makes all new writers wait, or lets them pass again. */
+void dwl_space_block(struct dwl *w, bool blocked)
 {
 	struct dwl_space *s = &w->space;
 	unsigned long flags;
 
 	spin_lock_irqsave(&s->lock, flags);
-	WRITE_ONCE(s->shut, shut);
+	WRITE_ONCE(s->blocked, blocked);
 	dwl_space_serve(w);
 	spin_unlock_irqrestore(&s->lock, flags);
 }

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Life of a target: resume loads the log and starts the worker, suspend stops
- * it; flush; cleaner mode.
+ * A target's life: resume loads the log and starts the worker, suspend stops the worker. Message flush,
+ * and cleaner mode.
  *
- * The log itself is opened for writing, and replayed, when the table is resumed
- * for the first time and not when it is loaded: until then another table of the
- * same device may be at work on it. Once suspended, a table whose place was
- * taken never runs again (device-mapper destroys it).
+ * The log is opened for writing and replayed at the table's first resume, not when the table is loaded:
+ * until then another table of the mapped device may be using the log. A suspended table that was
+ * replaced never runs again; device-mapper destroys it.
  */
 #include <linux/sched/mm.h>
 
-#include "writelog.h"
+#include "writeback.h"
 
 static int dwl_alloc(struct dwl *w)
 {
@@ -19,28 +18,28 @@ static int dwl_alloc(struct dwl *w)
 
 	w->gens = kvcalloc(w->wl.nr_gens, sizeof(*w->gens), GFP_KERNEL);
 	w->slots = kvcalloc(w->params.slots, sizeof(*w->slots), GFP_KERNEL);
-	w->max_pieces = clamp(blocks_a_gen, 1024, 65536);
-	w->pieces = kvcalloc(w->max_pieces, sizeof(*w->pieces), GFP_KERNEL);
-	w->flushed_pieces = kvcalloc(w->max_pieces, sizeof(*w->pieces), GFP_KERNEL);
-	if (!w->gens || !w->slots || !w->pieces || !w->flushed_pieces)
+	w->max_extents = clamp(blocks_a_gen, 1024, 65536);
+	w->extents = kvcalloc(w->max_extents, sizeof(*w->extents), GFP_KERNEL);
+	w->flushed_extents = kvcalloc(w->max_extents, sizeof(*w->extents), GFP_KERNEL);
+	if (!w->gens || !w->slots || !w->extents || !w->flushed_extents)
 		return -ENOMEM;
 	for (i = 0; i < w->params.slots; i++)
 		mutex_init(&w->slots[i].lock);
 	return dwl_index_init(w);
 }
 
-/* What dwl_alloc() and dwl_replay() have made; also if they failed. */
+/* Frees what dwl_alloc() and dwl_replay() have made, also after their failure. */
 void dwl_free_state(struct dwl *w)
 {
 	dwl_index_destroy(w);
 	kvfree(w->gens);
 	kvfree(w->slots);
-	kvfree(w->pieces);
-	kvfree(w->flushed_pieces);
+	kvfree(w->extents);
+	kvfree(w->flushed_extents);
 	w->gens = NULL;
 	w->slots = NULL;
-	w->pieces = NULL;
-	w->flushed_pieces = NULL;
+	w->extents = NULL;
+	w->flushed_extents = NULL;
 }
 
 static int dwl_load(struct dwl *w)
@@ -51,11 +50,14 @@ static int dwl_load(struct dwl *w)
 		err = dwl_alloc(w);
 	if (!err)
 		err = dwl_replay(w);
+	if (!err)
+		err = dwl_fp_check(w);
 	if (err) {
 		dwl_free_state(w);
 		return err;
 	}
 	dwl_device_bind(w);
+	dwl_fp_begin(w, true);
 	w->loaded = true;
 	dwl_space_update(w);
 	return 0;
@@ -64,29 +66,29 @@ static int dwl_load(struct dwl *w)
 int dwl_preresume(struct dm_target *ti)
 {
 	struct dwl *w = ti->private;
-	unsigned int noio;
-	int err;
+	/* A task that writes pages to free memory may wait for this very device. */
+	unsigned int noio = memalloc_noio_save();
+	int err = 0;
 
-	if (!w->loaded) {
-		/* Who writes to free memory for us may wait for this very device. */
-		noio = memalloc_noio_save();
+	if (!w->loaded)
 		err = dwl_load(w);
-		memalloc_noio_restore(noio);
-		if (err)
-			return err;
-	}
+	else if (!w->running)
+		dwl_fp_begin(w, false);
+	memalloc_noio_restore(noio);
+	if (err)
+		return err;
 	dwl_presuspend_undo(ti);
 	if (!w->running)
 		dwl_worker_run(w);
 	return 0;
 }
 
-/* Whoever flushes has the table, and the suspend holds all bios up until he has it no longer. */
+/* Ends message flush: its task uses the table, and suspend holds up all bios until that use ends. */
 void dwl_presuspend(struct dm_target *ti)
 {
 	struct dwl *w = ti->private;
 
-	WRITE_ONCE(w->leaving, true);
+	WRITE_ONCE(w->suspending, true);
 	wake_up_all(&w->gen_freed);
 }
 
@@ -94,26 +96,31 @@ void dwl_presuspend_undo(struct dm_target *ti)
 {
 	struct dwl *w = ti->private;
 
-	WRITE_ONCE(w->leaving, false);
+	WRITE_ONCE(w->suspending, false);
 }
 
-/* No bio is in flight any more. */
+/* Context: device-mapper; no bio is in flight. */
 void dwl_postsuspend(struct dm_target *ti)
 {
 	struct dwl *w = ti->private;
 
-	if (w->running)
-		dwl_worker_park(w);
+	if (!w->running)
+		return;
+	dwl_worker_park(w);
+	dwl_fp_end(w);
 }
 
-/* Everything that is in the log now; -EIO if the origin refuses, -EBUSY if suspended meanwhile. */
+/*
+ * Message flush: writes everything back that is in the log now. -EIO: the origin refuses; -EBUSY:
+ * suspended.
+ */
 int dwl_flush(struct dwl *w)
 {
 	u32 errors_before;
 	u64 to;
 	int err;
 
-	if (!READ_ONCE(w->running) || READ_ONCE(w->leaving))
+	if (!READ_ONCE(w->running) || READ_ONCE(w->suspending))
 		return -EBUSY;
 	to = dwl_gen_close_current(w);
 	errors_before = READ_ONCE(w->write_errors);
@@ -121,50 +128,59 @@ int dwl_flush(struct dwl *w)
 	WRITE_ONCE(w->flush_to, max(w->flush_to, to));
 	mutex_unlock(&w->gen_lock);
 	wake_up(&w->kick);
-	err = wait_event_interruptible(w->gen_freed, READ_ONCE(w->freed_to) >= to || READ_ONCE(w->leaving) ||
+	err = wait_event_interruptible(w->gen_freed, READ_ONCE(w->freed_to) >= to ||
+				       READ_ONCE(w->suspending) ||
 				       READ_ONCE(w->write_errors) != errors_before);
-	if (err || READ_ONCE(w->freed_to) >= to)
+	if (err)
 		return err;
-	return READ_ONCE(w->leaving) ? -EBUSY : -EIO;
+	if (READ_ONCE(w->freed_to) >= to) {
+		u32 refused = READ_ONCE(w->aside.nr);
+
+		if (refused)
+			DMERR("%pg: %u blocks that origin %pg refuses are left in the log", w->log->bdev,
+			      refused, w->origin->bdev);
+		return refused ? -EIO : 0;
+	}
+	return READ_ONCE(w->suspending) ? -EBUSY : -EIO;
 }
 
-/* All that is in the log, and when that is nearly all, what comes meanwhile: writers are held up for it. */
-static int dwl_empty(struct dwl *w)
+/* Writes everything back: most of it while writers go on, the rest with writers blocked. */
+static int dwl_write_back_all(struct dwl *w)
 {
 	int err = dwl_flush(w);
 
 	if (err)
 		return err;
-	dwl_space_shut(w, true);
-	dwl_slots_leave(w, NULL);
+	dwl_space_block(w, true);
+	dwl_slots_wait(w, NULL);
 	return dwl_flush(w);
 }
 
-/*
- * Writers are let in again in either case, as the mode says. Caller holds clean_lock: nobody else
- * may believe that they are out.
- */
+/* Lets writers in again in either case, as the new mode says. */
 static int dwl_become_cleaner(struct dwl *w)
 {
 	int err;
 
+	lockdep_assert_held(&w->clean_lock);
 	if (w->mode == DWL_CLEANER)
 		return 0;
 	WRITE_ONCE(w->mode, DWL_CLEANING);
-	err = dwl_empty(w);
+	err = dwl_write_back_all(w);
 	WRITE_ONCE(w->mode, err ? DWL_CACHING : DWL_CLEANER);
-	dwl_space_shut(w, false);
+	dwl_space_block(w, false);
 	return err;
 }
 
 /**
- * dwl_clean() - write everything back, and log nothing any more
+ * dwl_clean() - write everything back, and stop logging
  * @w: the target
  *
- * Most is written while writers go on. Then they are held up, those that are in
- * the log are waited for, the rest is written; from then on the log is empty, and
- * writes go to the origin. To log a block again, load the table again. If it fails,
- * writes are logged as before.
+ * First, writers continue. Then new writers are blocked, and present writers finish. When the rest is
+ * written, the log is empty, and writes go to the origin. Loading the table again starts logging again.
+ * After an error, writes are logged as before.
+ *
+ * Context: Task (message). Sleeps.
+ * Return: 0 or a negative errno.
  */
 int dwl_clean(struct dwl *w)
 {

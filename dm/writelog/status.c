@@ -50,7 +50,7 @@ static const char *dwl_health(const struct dwl *w)
 {
 	if (READ_ONCE(w->failed))
 		return "failed";
-	return READ_ONCE(w->failing_since) ? "error" : "ok";
+	return READ_ONCE(w->failing_since) || READ_ONCE(w->aside.nr) ? "error" : "ok";
 }
 
 static const char *dwl_mode_name(const struct dwl *w)
@@ -71,27 +71,29 @@ void dwl_status(struct dm_target *ti, status_type_t type, unsigned int flags, ch
 
 	switch (type) {
 	case STATUSTYPE_INFO:
-		/* Not resumed yet: nobody has looked into the log. */
+		/* Not resumed yet: the log hasn't been read. */
 		if (!w->loaded)
 			used = 0;
 		DMEMIT("%s %s %u/%u %llu/%llu %u", dwl_health(w), dwl_mode_name(w), used, w->wl.nr_gens,
-		       used * w->gen_bytes, w->wl.nr_gens * w->gen_bytes, 2 * (DWL_NR_COUNTERS + 1));
+		       used * w->gen_bytes, w->wl.nr_gens * w->gen_bytes, 2 * (DWL_NR_COUNTERS + 3));
 		DMEMIT(" regions %lu", atomic_long_read(&w->nr_regions));
+		DMEMIT(" origin_reads %lld", dwl_reads_in_flight(w));
+		DMEMIT(" refused %u", READ_ONCE(w->aside.nr));
 		for (i = 0; i < DWL_NR_COUNTERS; i++)
 			DMEMIT(" %s %llu", dwl_counter_names[i], dwl_total(w, i));
 		break;
 	case STATUSTYPE_TABLE:
-		DMEMIT("%s %s", w->origin->name, w->cache->name);
+		DMEMIT("%s %s", w->origin->name, w->log->name);
 		dwl_params_print(w, result, maxlen, &sz);
 		break;
 	case STATUSTYPE_IMA:
 		DMEMIT_TARGET_NAME_VERSION(ti->type);
-		DMEMIT(",origin_device_name=%s,log_device_name=%s;", w->origin->name, w->cache->name);
+		DMEMIT(",origin_device_name=%s,log_device_name=%s;", w->origin->name, w->log->name);
 		break;
 	}
 }
 
-/* Message: latency. */
+/* Message latency show. */
 int dwl_latency_print(struct dwl *w, char *result, unsigned int maxlen)
 {
 	return latencies_print(w->stats->latency, dwl_phase_names, DWL_NR_PHASES, result, maxlen);

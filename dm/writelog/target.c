@@ -1,28 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The target forebay-wlog, as device-mapper sees it: constructor, limits,
- * messages, module.
+ * The target forebay-wlog, as device-mapper sees it: constructor, limits, messages, module.
  *
  *	0 SECTORS forebay-wlog ORIGIN LOG [N KEY VALUE ...]
  *
- * docs/writelog.md has the options, messages and the status line. A target name
- * may have 15 characters: "forebay-writelog", as the module is called, has one
- * too many.
+ * docs/writelog.md describes options, messages and the status line. A target name may have 15
+ * characters: "forebay-writelog", the module's name, has 16.
  */
 #include <linux/module.h>
 
-#include "writelog.h"
+#include "writeback.h"
 
 static int dwl_init(struct dwl *w)
 {
 	w->stats = alloc_percpu(struct dwl_stats);
 	if (!w->stats)
 		return -ENOMEM;
+	dwl_reads_init(w);
 	mutex_init(&w->gen_lock);
 	mutex_init(&w->clean_lock);
+	mutex_init(&w->aside.lock);
 	spin_lock_init(&w->space.lock);
 	INIT_LIST_HEAD(&w->space.waiters);
-	INIT_LIST_HEAD(&w->registered);
 	init_waitqueue_head(&w->gen_freed);
 	init_waitqueue_head(&w->kick);
 	init_waitqueue_head(&w->bios_done);
@@ -36,8 +35,8 @@ static void dwl_free(struct dwl *w)
 	dwl_free_state(w);
 	dwl_origin_exit(w);
 	dwl_device_close(w);
-	if (w->cache)
-		dm_put_device(w->ti, w->cache);
+	if (w->log)
+		dm_put_device(w->ti, w->log);
 	if (w->origin)
 		dm_put_device(w->ti, w->origin);
 	cleanup_srcu_struct(&w->srcu);
@@ -54,10 +53,10 @@ static int dwl_get_devices(struct dwl *w, char **argv)
 		w->ti->error = "Origin cannot be opened";
 		return err;
 	}
-	err = dm_get_device(w->ti, argv[1], dm_table_get_mode(w->ti->table), &w->cache);
+	err = dm_get_device(w->ti, argv[1], dm_table_get_mode(w->ti->table), &w->log);
 	if (err) {
 		w->ti->error = "Log device cannot be opened";
-	} else if (w->cache->bdev == w->origin->bdev) {
+	} else if (w->log->bdev == w->origin->bdev) {
 		w->ti->error = "Log device and origin are the same";
 		err = -EINVAL;
 	}
@@ -87,7 +86,7 @@ static int dwl_construct(struct dwl *w, unsigned int argc, char **argv)
 		err = dwl_worker_create(w);
 	if (err)
 		w->ti->error = "Not enough memory";
-	return err ? err : dm_set_target_max_io_len(w->ti, DWL_PORTION);
+	return err ? err : dm_set_target_max_io_len(w->ti, DWL_SEGMENT);
 }
 
 static int dwl_ctr(struct dm_target *ti, unsigned int argc, char **argv)
@@ -157,15 +156,15 @@ static void dwl_io_hints(struct dm_target *ti, struct queue_limits *limits)
 {
 	struct dwl *w = ti->private;
 
-	/* What has completed is durable: nothing to flush. */
+	/* Completed writes are durable: no flush is needed. */
 	limits->features &= ~(BLK_FEAT_WRITE_CACHE | BLK_FEAT_FUA);
-	/* The checksum must be of what was copied. */
+	/* The checksum must match the bytes that were copied. */
 	if (w->wl.data_crc)
 		limits->features |= BLK_FEAT_STABLE_WRITES;
 	limits->logical_block_size = max(limits->logical_block_size, w->params.block_size);
 	limits->physical_block_size = max(limits->physical_block_size, w->params.block_size);
 	limits->io_min = max(limits->io_min, w->params.block_size);
-	/* Each of its blocks is looked for in the index, or put there. */
+	/* Each block of the bio costs an index lookup or an index entry. */
 	limits->max_hw_discard_sectors = min(limits->max_hw_discard_sectors, SZ_1G >> SECTOR_SHIFT);
 	limits->max_write_zeroes_sectors = min(limits->max_write_zeroes_sectors, SZ_16M >> SECTOR_SHIFT);
 	limits->discard_granularity = max(limits->discard_granularity, w->params.block_size);

@@ -1,28 +1,31 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The worker: writes generations back, oldest first, one at a time.
+ * The worker: writes generations back, one at a time, the oldest first.
  *
- * It begins when the log is fuller than the high mark and goes on to the low
- * mark; also for `flush`, for cleaner mode, when the index has grown too large,
- * and when a writer waits. It seals generations that their writers have left.
+ * Writeback begins when the log is fuller than the high mark, and goes on to the low mark. It also runs
+ * for the message flush, for cleaner mode, when the index is too large, and when a writer waits. The
+ * worker seals generations after their writers have left.
  *
- * A generation is freed only after all that was newest in it is durable on the
- * origin. While writers wait for room, the flush for one batch goes on beside the
- * writes of the next: room comes back bio by bio, and a flush would be a pause.
- * Index entries stay until the flush of their batch has ended, and generations
- * are freed in their order. If the origin refuses, everything stays where it is, readers find it in
- * the log, and it is tried again until it succeeds or the target goes.
+ * A generation is freed only after its newest blocks are durable on the origin. While writers wait for
+ * space, the flush of a batch runs concurrently with the writes of the next one. Waiting for each flush
+ * would pause the credit that writers get bio by bio. Index entries stay until their batch is flushed,
+ * and generations are freed in order.
+ *
+ * Single blocks that the origin refuses are set aside (aside.c). If the origin refuses more, all data
+ * stays in the log, where readers find it. The worker retries until it succeeds or the target is
+ * destroyed.
  */
 #include <linux/kthread.h>
 #include <linux/sched/mm.h>
 
 #include "trace.h"
+#include "writeback.h"
 
-#define DWL_RETRY_LEAST		(HZ / 4)
-#define DWL_RETRY_MOST		(4 * HZ)
+#define DWL_RETRY_MIN		(HZ / 4)
+#define DWL_RETRY_MAX		(4 * HZ)
 
-/* Closed generations are to be written back. */
-static bool dwl_wanted(struct dwl *w)
+/* True if closed generations shall be written back. */
+static bool dwl_should_write_back(struct dwl *w)
 {
 	u32 level = dwl_space_level(w);
 
@@ -30,12 +33,12 @@ static bool dwl_wanted(struct dwl *w)
 		w->draining = true;
 	else if (level <= w->params.low_mark)
 		w->draining = false;
-	return w->draining || dwl_short(w) || READ_ONCE(w->flush_to) > w->freed_to ||
+	return w->draining || dwl_low_on_space(w) || READ_ONCE(w->flush_to) > w->freed_to ||
 	       READ_ONCE(w->mode) == DWL_CLEANING;
 }
 
-/* The oldest that is not sealed, or not written. */
-static struct dwl_gen *dwl_closed(struct dwl *w, bool unsealed)
+/* Returns the oldest closed generation that isn't sealed (@unsealed) or isn't written. */
+static struct dwl_gen *dwl_oldest_closed(struct dwl *w, bool unsealed)
 {
 	struct dwl_gen *gen, *found = NULL;
 
@@ -54,8 +57,8 @@ static void dwl_seal(struct dwl *w)
 {
 	struct dwl_gen *gen;
 
-	while ((gen = dwl_closed(w, true))) {
-		dwl_slots_leave(w, gen);
+	while ((gen = dwl_oldest_closed(w, true))) {
+		dwl_slots_wait(w, gen);
 		mutex_lock(&w->gen_lock);
 		wl_gen_seal(&w->wl, gen - w->gens, atomic_read(&gen->seq));
 		gen->sealed = true;
@@ -64,23 +67,23 @@ static void dwl_seal(struct dwl *w)
 	}
 }
 
-/* Of what was @seen for it, the pieces are what must be written. */
+/* Writes w->extents, found in @seen bytes of the log. */
 static int dwl_write_batch(struct dwl *w, u64 seen)
 {
 	u64 live = 0;
 	u32 i;
 
-	for (i = 0; i < w->nr_pieces; i++)
-		live += (u64)w->pieces[i].sectors << WL_SECTOR_SHIFT;
+	for (i = 0; i < w->nr_extents; i++)
+		live += (u64)w->extents[i].sectors << WL_SECTOR_SHIFT;
 	w->batch_credit = div64_u64(seen << 16, max(live, 1));
 	if (seen > live)
 		dwl_count(w, DWL_SUPERSEDED_SECTORS, (seen - live) >> WL_SECTOR_SHIFT);
-	return live ? dwl_origin_write_pieces(w) : 0;
+	return live ? dwl_origin_write_extents(w) : 0;
 }
 
 static void dwl_gen_free(struct dwl *w, struct dwl_gen *gen)
 {
-	/* Who found a block there has copied it. */
+	/* Readers that found a block there have copied it after this. */
 	synchronize_srcu(&w->srcu);
 	mutex_lock(&w->gen_lock);
 	wl_gen_free(&w->wl, gen - w->gens);
@@ -94,8 +97,8 @@ static void dwl_gen_free(struct dwl *w, struct dwl_gen *gen)
 	wake_up_all(&w->gen_freed);
 }
 
-/* Nothing that was written is to be relied on: all is written again. */
-static void dwl_forget_written(struct dwl *w)
+/* A flush has failed, so no earlier write is known to be durable: all are repeated. */
+static void dwl_clear_written(struct dwl *w)
 {
 	struct dwl_gen *gen;
 
@@ -105,18 +108,18 @@ static void dwl_forget_written(struct dwl *w)
 	mutex_unlock(&w->gen_lock);
 }
 
-/* The oldest, if it has been written. */
-static struct dwl_gen *dwl_oldest_written(struct dwl *w)
+/* Returns the oldest generation if it is written: completely, or (@aside) except for blocks set aside. */
+static struct dwl_gen *dwl_oldest_written(struct dwl *w, bool aside)
 {
 	struct dwl_gen *gen;
 
 	mutex_lock(&w->gen_lock);
 	gen = list_first_entry_or_null(&w->closed_gens, struct dwl_gen, list);
 	mutex_unlock(&w->gen_lock);
-	return gen && gen->written ? gen : NULL;
+	return gen && gen->written && dwl_gen_has_aside(w, gen) == aside ? gen : NULL;
 }
 
-/* Waits for the flush that is on its way, if one is: what was written before it is done with. */
+/* Waits for the flush in flight, if there is one, and frees what the flush made durable. */
 static int dwl_flush_end(struct dwl *w)
 {
 	struct dwl_gen *gen;
@@ -127,67 +130,75 @@ static int dwl_flush_end(struct dwl *w)
 		w->flushing = false;
 		err = dwl_origin_flush_end(w);
 		if (err) {
-			dwl_forget_written(w);
+			dwl_clear_written(w);
 			return err;
 		}
-		for (i = 0; i < w->nr_flushed_pieces; i++) {
-			dwl_index_clear(w, &w->flushed_pieces[i]);
+		for (i = 0; i < w->nr_flushed_extents; i++) {
+			dwl_index_clear(w, &w->flushed_extents[i]);
 			cond_resched();
 		}
 	}
-	while ((gen = dwl_oldest_written(w)))
+	while ((gen = dwl_oldest_written(w, false)))
 		dwl_gen_free(w, gen);
 	return 0;
 }
 
-/* A batch has been written. One flush at a time. */
+/* Begins the flush of a written batch. Only one flush is in flight at a time. */
 static int dwl_flush_begin(struct dwl *w)
 {
 	int err = dwl_flush_end(w);
 
 	if (err)
 		return err;
-	swap(w->pieces, w->flushed_pieces);
-	w->nr_flushed_pieces = w->nr_pieces;
+	swap(w->extents, w->flushed_extents);
+	w->nr_flushed_extents = w->nr_extents;
 	dwl_origin_flush_begin(w);
 	w->flushing = true;
 	return 0;
 }
 
 /*
- * Everything of a generation to the origin. It is free when the last flush for
- * it has ended: on return, if nobody waits for room.
+ * Writes a generation to the origin. The generation is freed after its last flush: before this function
+ * returns, unless writers wait for space.
  */
 static int dwl_write_back(struct dwl *w, struct dwl_gen *gen)
 {
-	struct dwl_place place = { };
+	struct dwl_cursor cursor = { };
 	int err = 0;
 
 	for (;;) {
-		s64 seen = dwl_pieces_collect(w, gen, &place);
+		struct dwl_cursor before = cursor;
+		s64 seen = dwl_extents_collect(w, gen, &cursor);
 
 		if (seen < 0) {
 			DMERR_LIMIT("%pg: a header of generation %llu is damaged: it stays in the log, and what is newer",
-				    w->cache->bdev, gen->id);
+				    w->log->bdev, gen->id);
 			return seen;
 		}
-		if (!seen && !w->nr_pieces)
+		if (!seen && !w->nr_extents)
 			break;
 		err = dwl_write_batch(w, seen);
-		if (!err && w->nr_pieces)
+		if (err) {
+			err = dwl_aside_find(w, err);
+			if (!err) {
+				cursor = before;
+				continue;
+			}
+		}
+		if (!err && w->nr_extents)
 			err = dwl_flush_begin(w);
 		trace_dwl_gen_written(w, gen->id, err);
 		if (err)
 			return err;
 	}
 	gen->written = true;
-	if (w->flushing && dwl_short(w) && !w->failing_since)
+	if (w->flushing && dwl_low_on_space(w) && !w->failing_since)
 		return 0;
 	return dwl_flush_end(w);
 }
 
-/* Says once that writeback fails, and once that it no longer does. */
-static void dwl_health_is(struct dwl *w, int err)
+/* Reports once that writeback fails, and once that it has recovered. */
+static void dwl_report_health(struct dwl *w, int err)
 {
 	unsigned long since = w->failing_since;
 
@@ -196,18 +207,18 @@ static void dwl_health_is(struct dwl *w, int err)
 		WRITE_ONCE(w->write_errors, w->write_errors + 1);
 		if (!since) {
 			DMERR("%pg: cannot write back to origin %pg: %s: error %d; the data stay in the log, and it is tried again",
-			      w->cache->bdev, w->origin->bdev,
+			      w->log->bdev, w->origin->bdev,
 			      err == -EUCLEAN ? "the log is damaged" : "it refuses", err);
 			WRITE_ONCE(w->failing_since, jiffies | 1);
 			dm_table_event(w->ti->table);
 		} else if (!w->failed && time_after(jiffies, since + w->params.error_timeout * HZ)) {
 			WRITE_ONCE(w->failed, true);
 			DMERR("%pg: cannot be written back for %u seconds: once it is full, writes fail",
-			      w->cache->bdev, w->params.error_timeout);
+			      w->log->bdev, w->params.error_timeout);
 			dm_table_event(w->ti->table);
 		}
 	} else if (since) {
-		DMINFO("%pg: is written back to origin %pg again", w->cache->bdev, w->origin->bdev);
+		DMINFO("%pg: is written back to origin %pg again", w->log->bdev, w->origin->bdev);
 		WRITE_ONCE(w->failing_since, 0);
 		WRITE_ONCE(w->failed, false);
 		dm_table_event(w->ti->table);
@@ -218,48 +229,70 @@ static void dwl_health_is(struct dwl *w, int err)
 	wake_up_all(&w->gen_freed);
 }
 
-/* What the worker has to do, apart from sealing. */
-static struct dwl_gen *dwl_next(struct dwl *w)
+/* Returns the next generation to write back. */
+static struct dwl_gen *dwl_next_gen(struct dwl *w)
 {
 	struct dwl_gen *gen;
 
-	if (!dwl_wanted(w))
+	if (!dwl_should_write_back(w))
 		return NULL;
-	gen = dwl_closed(w, false);
-	/* The index is too large, and all of it is of the current generation. */
-	if (!gen && dwl_short(w))
+	gen = dwl_oldest_closed(w, false);
+	/* The index is too large, and all its blocks are in the current generation. */
+	if (!gen && dwl_low_on_space(w))
 		dwl_gen_close_current(w);
-	return gen ? gen : dwl_closed(w, false);
+	return gen ? gen : dwl_oldest_closed(w, false);
 }
 
-/* May dwl_seal() or dwl_next() find something? Takes no lock: called while going to sleep. */
+/* Retries or moves the blocks that are set aside. */
+static int dwl_handle_aside(struct dwl *w)
+{
+	struct dwl_gen *gen;
+	int err;
+
+	if (!w->aside.nr)
+		return 0;
+	gen = dwl_oldest_written(w, true);
+	if (!gen && !dwl_aside_due(w))
+		return 0;
+	err = dwl_flush_end(w);
+	if (!err)
+		err = dwl_aside_retry(w, gen);
+	return err ? err : dwl_flush_end(w);
+}
+
+/*
+ * True if there may be a generation to seal or to write back. Takes no lock: it is the condition of a
+ * wait.
+ */
 static bool dwl_has_work(struct dwl *w)
 {
 	if (READ_ONCE(w->nr_unsealed))
 		return true;
-	return dwl_wanted(w) && (!list_empty(&w->closed_gens) ||
-				 (dwl_short(w) && READ_ONCE(w->current_gen)));
+	return dwl_should_write_back(w) && (!list_empty(&w->closed_gens) ||
+				 (dwl_low_on_space(w) && READ_ONCE(w->current_gen)));
 }
 
-/* Suspended, or about to go? */
-bool dwl_worker_leaves(void)
+/* True if the worker is to be parked or stopped. */
+bool dwl_worker_must_stop(void)
 {
 	return kthread_should_stop() || kthread_should_park();
 }
 
-/* Until it leaves. A generation that is half written then is written again. */
+/* Runs until the worker must stop. A half-written generation is written again later. */
 static void dwl_work(struct dwl *w)
 {
-	unsigned long delay = DWL_RETRY_LEAST;
+	unsigned long delay = DWL_RETRY_MIN;
 
-	while (!dwl_worker_leaves()) {
+	while (!dwl_worker_must_stop()) {
 		struct dwl_gen *gen;
 		int err = 0, flush_err = 0;
 
 		dwl_seal(w);
-		gen = dwl_next(w);
-		if (!gen && !w->flushing) {
-			wait_event_idle(w->kick, dwl_worker_leaves() || dwl_has_work(w));
+		err = dwl_handle_aside(w);
+		gen = err ? NULL : dwl_next_gen(w);
+		if (!err && !gen && !w->flushing) {
+			wait_event_idle_timeout(w->kick, dwl_worker_must_stop() || dwl_has_work(w),
+						w->aside.nr ? DWL_ASIDE_RETRY : MAX_SCHEDULE_TIMEOUT);
 			continue;
 		}
 		if (gen && !gen->sealed)
@@ -271,14 +304,14 @@ static void dwl_work(struct dwl *w)
 		if (err == -EINTR)
 			break;
 		err = err ?: flush_err;
-		if (err == -ESTALE) {		/* what was damaged is left out now */
+		if (err == -ESTALE) {		/* the damaged blocks are left out now */
 			dwl_count(w, DWL_MEDIUM_ERRORS, 1);
 			continue;
 		}
-		dwl_health_is(w, err);
-		delay = err ? min(2 * delay, DWL_RETRY_MOST) : DWL_RETRY_LEAST;
+		dwl_report_health(w, err);
+		delay = err ? min(2 * delay, DWL_RETRY_MAX) : DWL_RETRY_MIN;
 		if (err)
-			wait_event_idle_timeout(w->kick, dwl_worker_leaves(), delay);
+			wait_event_idle_timeout(w->kick, dwl_worker_must_stop(), delay);
 	}
 	dwl_flush_end(w);
 }
@@ -298,12 +331,12 @@ static int dwl_worker(void *data)
 }
 
 /*
- * For the constructor: making a thread takes memory, which may have to be written to
- * this very device first, so it can't be done at each resume.
+ * Creates the parked worker, in the constructor. A resume can't do that: creating a thread needs
+ * memory, and freeing memory may need a write to this device.
  */
 int dwl_worker_create(struct dwl *w)
 {
-	struct task_struct *worker = kthread_create(dwl_worker, w, "forebay-wlog/%pg", w->cache->bdev);
+	struct task_struct *worker = kthread_create(dwl_worker, w, "forebay-wlog/%pg", w->log->bdev);
 	int err;
 
 	if (IS_ERR(worker))
@@ -317,14 +350,14 @@ int dwl_worker_create(struct dwl *w)
 	return 0;
 }
 
-/* The log is loaded. */
+/* Starts the worker; the log is loaded. */
 void dwl_worker_run(struct dwl *w)
 {
 	WRITE_ONCE(w->running, true);
 	kthread_unpark(w->worker);
 }
 
-/* Returns when it has nothing below any more. */
+/* Stops the worker. On return it has nothing in flight. */
 void dwl_worker_park(struct dwl *w)
 {
 	kthread_park(w->worker);
@@ -335,4 +368,7 @@ void dwl_worker_destroy(struct dwl *w)
 {
 	if (w->worker)
 		kthread_stop(w->worker);
+	if (w->aside.nr)
+		DMWARN("%pg: keeps %u blocks that origin %pg has refused", w->log->bdev, w->aside.nr,
+		       w->origin->bdev);
 }

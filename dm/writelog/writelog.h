@@ -1,54 +1,57 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * dm-forebay-writelog.ko: a write cache under any file system. Writes are
- * appended to a log in persistent memory and complete; many writers at once.
+ * dm-forebay-writelog.ko: a write cache below any file system. Writes are appended to a log in
+ * persistent memory and complete there. Many writers append at the same time.
  *
- * Where a write goes:
- *	map.c: dwl_map()		from device-mapper
- *	  space.c			is there room? else wait in line
- *	  append.c: dwl_append()	a slot, a place in the log, the copy, the commit
- *	    slot.c			who writes to which chunk; generations begin
+ * The way of a write:
+ *	map.c: dwl_map()		entry from device-mapper
+ *	  space.c			waits while the log has little space
+ *	  append.c: dwl_append()	takes a slot and space in the log, copies, commits
+ *	    slot.c			which writer appends to which chunk; opens generations
  *	    core/writelog_append.c	the only code that writes the log
  *	  index.c			where the newest version of each block is
- * and where its data go later:
- *	writeback.c			one generation after the other, oldest first
- *	  pieces.c			what of it is still the newest; sorted
+ * The way of its data to the origin:
+ *	writeback.c			one generation after the other, the oldest first
+ *	  extents.c			the extents of a generation that are still the newest, sorted
+ *	  aside.c			sets blocks aside that the origin refuses
  *	  origin.c			large bios to the origin
+ *	  fingerprint.c			the fingerprint of the origin's first blocks, kept in the log
  *
  * The other files:
  *	target.c params.c		constructor, table, limits, messages
  *	status.c			status line, counters, latencies
- *	device.c			claim and map the log device, open the log
+ *	device.c			claims and maps the log device, opens the log
  *	state.c				suspend, resume, cleaner mode
- *	replay.c			the index after a restart
- *	read.c				what is in the log from there, the rest from the origin
+ *	replay.c			fills the index after a restart
+ *	read.c				copies logged blocks, remaps the others to the origin
  *	trace.c				tracepoints
  *
- * No lock is shared by all writers between a bio's arrival and its completion:
- * a writer takes one of the slots (its CPU's, if that is free) and the locks of
- * the regions that it writes to. Only who finds a generation full, or the log
- * nearly so, meets the others.
+ * No lock is shared by all writers between a bio's arrival and its completion. A writer takes one slot,
+ * the one of its CPU if that slot is free, and the locks of the regions that it writes to. Writers
+ * share a lock only when a generation is full, or the log nearly so.
  *
- * ORDER of two writes to one block is that of (generation's identifier,
- * sequence number), which a writer takes while it holds its slot. The index lets
- * the later order win, whoever comes first, and so does replay.
+ * ORDER: two writes to one block are ordered by (identifier of the generation, sequence number). A
+ * writer takes its order while it holds its slot. The index and replay let the later order win,
+ * whichever arrives first.
  *
- * A generation is freed in this order: slots have left it; sealed; its newest
- * blocks written; the origin flushed; these blocks out of the index; readers
- * that might have seen them there gone (srcu); freed in PMem. Until then its
- * bytes don't change, so who found a block in the index under srcu may read it.
+ * A GENERATION is freed in this order: all slots have left it; it is sealed; its newest blocks are
+ * written; the origin is flushed; these blocks are removed from the index; readers that may have found
+ * them there have finished (srcu); it is freed in PMem. Its bytes don't change before that, so a reader
+ * that found a block in the index under srcu may read it.
  *
- * Lock order, outermost first:
+ * LOCK ORDER, outermost first:
+ *	w->aside.lock			(mutex) the worker, while it holds all slots
  *	slot->lock			(mutex) one writer
  *	w->gen_lock			(mutex) generations: open, seal, free, the lists
- *	region->lock, then its bucket's lock
+ *	region->lock, then the lock of its bucket
  *	w->space.lock
- * srcu is entered outside of region->lock and never held while waiting.
+ * srcu is entered outside of region->lock, and is never held while waiting.
  */
 #ifndef FOREBAY_DM_WRITELOG_H
 #define FOREBAY_DM_WRITELOG_H
 
 #include <linux/bio.h>
+#include <linux/bitmap.h>
 #include <linux/blkdev.h>
 #include <linux/completion.h>
 #include <linux/device-mapper.h>
@@ -59,27 +62,28 @@
 #include <linux/srcu.h>
 #include <linux/wait.h>
 
+#include "../../core/pm_ranges.h"
 #include "../../core/writelog.h"
 #include "../latency.h"
 
 #define DM_MSG_PREFIX "forebay-wlog"
 
-/* A region is so many blocks of the origin: the unit of the index's locks. */
+/* A region is this many blocks of the origin: the unit of the index's locks. */
 #define DWL_REGION_SHIFT	5
 #define DWL_REGION_BLOCKS	(1u << DWL_REGION_SHIFT)
-/* What is appended at once: bios are cut at multiples of this many sectors. */
-#define DWL_PORTION		2048u
-#define DWL_PORTION_REGIONS	(DWL_PORTION / DWL_REGION_BLOCKS)
+/* Sectors of a segment, the unit of appending: device-mapper splits bios at its multiples. */
+#define DWL_SEGMENT		2048u
+#define DWL_SEGMENT_REGIONS	(DWL_SEGMENT / DWL_REGION_BLOCKS)
 
 /*
  * Where the newest version of a block is; 0: on the origin.
  *	bits 0-31	position in the log, in units of WL_DATA_ALIGN; for a
- *			block of zeros, of the chunk that says so
+ *			block of zeros, of the chunk with its entry
  *	bits 32-59	sequence number
- *	bit 61		discarded while somebody may be about to store an older version:
- *			the log has nothing, and bits 0-60 are the lower ones of the
- *			discard's order; gone when nobody is
- *	bit 62		its data was damaged: reading it fails; no position then
+ *	bit 61		discarded while a writer may still store an older version:
+ *			the log has no version, and bits 0-60 are the low bits of the
+ *			discard's order; cleared when no such writer is left
+ *	bit 62		the data was damaged: reading it fails; the position is unset
  *	bit 63		a block of zeros
  */
 #define DWL_SEQ_SHIFT		32
@@ -91,46 +95,46 @@
 struct dwl_region {
 	struct hlist_node node;
 	u64 number;
-	spinlock_t lock;		/* of what follows */
-	u32 pins;			/* writers that will store here */
-	u32 live;			/* blocks that are not 0 */
-	bool dead;			/* on its way out of its bucket */
-	u8 discarded;			/* of these blocks, DWL_DISCARDED */
-	mempool_t *pool;		/* where its memory goes */
+	spinlock_t lock;		/* protects the fields below */
+	u32 refs;			/* writers that will store to this region */
+	u32 live;			/* blocks with a value other than 0 */
+	bool dead;			/* being removed from its bucket */
+	u8 discarded;			/* number of blocks with DWL_DISCARDED */
+	mempool_t *pool;		/* where the region's memory is returned to */
 	struct rcu_head rcu;
 	u64 block[DWL_REGION_BLOCKS];
 };
 
 enum dwl_gen_state { DWL_GEN_FREE, DWL_GEN_CURRENT, DWL_GEN_CLOSED };
 
-/* A generation. Its number is its place in w->gens. */
+/* A generation. Its number is its index in w->gens. */
 struct dwl_gen {
 	u64 id;
 	enum dwl_gen_state state;
 	bool sealed;
-	bool written;			/* to the origin; not durable there before the flush: writeback.c */
-	struct list_head list;		/* w->free_gens or w->closed_gens, oldest first */
-	/* Each writer changes these, so not beside what each looks at. */
-	atomic_t seq ____cacheline_aligned_in_smp;	/* entries so far; those that replay found */
-	atomic_t chunks;		/* handed out; may be more than there are */
+	bool written;			/* to the origin; durable after the next flush */
+	struct list_head list;		/* in w->free_gens or w->closed_gens, the oldest first */
+	/* Changed by each writer, so in a cache line of their own. */
+	atomic_t seq ____cacheline_aligned_in_smp;	/* entries so far; after replay: entries found */
+	atomic_t chunks;		/* chunks handed out; may exceed the number of chunks */
 } ____cacheline_aligned_in_smp;
 
 struct dwl_slot {
-	struct mutex lock;		/* held by the writer whose slot it is */
-	struct wl_slot place;
+	struct mutex lock;		/* held by the writer that uses the slot */
+	struct wl_slot tail;
 } ____cacheline_aligned_in_smp;
 
-/* What of a generation must be written to the origin. */
-struct dwl_piece {
+/* Sectors of a generation that must be written to the origin. */
+struct dwl_extent {
 	u64 sector;
-	u64 value;			/* of its first block in the index */
+	u64 value;			/* value of the first block in the index */
 	u32 sectors;
 };
 
-/* How far a generation has been looked through. */
-struct dwl_place {
+/* How far a generation has been scanned. */
+struct dwl_cursor {
 	u32 chunk, index;
-	u32 entries;			/* in the chunks before that */
+	u32 entries;			/* in the chunks before @chunk */
 };
 
 enum dwl_counter {
@@ -152,72 +156,99 @@ enum dwl_phase {
 struct dwl_stats {
 	u64 count[DWL_NR_COUNTERS];
 	struct latency latency[DWL_NR_PHASES];
-	s32 reads_below;		/* reads that the origin has not answered */
+	s64 reads_in_flight;		/* at the origin; only the sum over all CPUs counts */
 };
 
-/* What can be set in the table, and all but slots and block_size by message. */
+/* Options. All can be set in the table; all but slots and block_size by message, too. */
 struct dwl_params {
 	u32 slots;
 	u32 block_size;
-	u32 high_mark;			/* percent of the generations in use: begin to write back */
-	u32 low_mark;			/* and end */
-	u32 depth;			/* most MiB at the origin */
+	u32 high_mark;			/* percent of generations in use at which writeback begins */
+	u32 low_mark;			/* percent at which writeback ends */
+	u32 depth;			/* maximum MiB in flight to the origin */
 	u32 error_timeout;		/* seconds that a full log waits for a failing origin */
 	u32 allow_volatile;		/* 1: the log may be ordinary memory */
+	u32 any_origin;			/* 1: the origin isn't compared with what the log knows of it */
 	bool skip_damage;
 	bool cleaner;
 	u8 origin_id[WL_ORIGIN_ID_SIZE];
 	bool has_origin_id;
-	u8 given;			/* DWL_GIVEN_*: what the table line said */
+	u8 given;			/* DWL_GIVEN_*: options in the table line */
 };
 
 enum dwl_mode { DWL_CACHING, DWL_CLEANING, DWL_CLEANER };
 
-/* Writers that wait for room, in order: space.c */
+/* Writers that wait for space, in order: space.c */
 struct dwl_space {
-	spinlock_t lock;		/* of what follows */
-	bool throttled;			/* read without the lock */
-	bool shut;			/* nobody passes; read without the lock */
-	s64 credit;			/* bytes that may be appended; while throttled */
+	spinlock_t lock;		/* protects the fields below */
+	bool throttled;			/* writers need credit; read without the lock */
+	bool blocked;			/* no writer passes; read without the lock */
+	s64 credit;			/* bytes that writers may append while throttled */
 	struct list_head waiters;
+};
+
+/* The fingerprint of the origin's first blocks, as the worker knows it: fingerprint.c */
+struct dwl_fingerprint {
+	u32 blocks;			/* blocks covered by the fingerprint; 0: the origin can't be read */
+	bool unchanged;			/* the blocks weren't written since the last flush began */
+	void *buffer;
+	__le32 sums[WL_FINGERPRINT_BLOCKS];
+	DECLARE_BITMAP(changed, WL_FINGERPRINT_BLOCKS);	/* blocks with unknown checksums */
+};
+
+/* Blocks that the origin refuses: aside.c. Used by the worker only, except for fields marked otherwise. */
+#define DWL_MAX_ASIDE		256
+#define DWL_ASIDE_RETRY		(4 * HZ)
+
+struct dwl_aside_block {
+	u64 block;
+	u64 written;			/* version that was last written with success; 0: none */
+};
+
+struct dwl_aside {
+	struct mutex lock;		/* held together with all slots */
+	bool moving;			/* blocks are being moved: the last free generation may be used */
+	u32 nr;				/* read by other tasks */
+	unsigned long next;		/* jiffies: when all are retried */
+	struct dwl_aside_block blocks[DWL_MAX_ASIDE];
 };
 
 #define DWL_BUCKET_LOCKS	256
 
 struct dwl_hash {
 	struct hlist_head *buckets;
-	spinlock_t *locks;		/* each of many buckets: what hangs there */
+	spinlock_t *locks;		/* DWL_BUCKET_LOCKS of them, each for many buckets */
 	u32 bits;
-	mempool_t reserve;		/* regions, for when memory is short */
-	struct mutex short_of_memory;	/* of who takes from it */
-	bool starved;			/* somebody does: writeback makes room in DRAM */
+	mempool_t reserve;		/* regions for when memory is short */
+	struct mutex short_of_memory;	/* serializes the users of @reserve */
+	bool starved;			/* @reserve is in use: writeback frees regions */
 };
 
-/* One table's target. */
+/* One target: the instance of one table line. */
 struct dwl {
 	struct dm_target *ti;
 	struct dm_dev *origin;
-	struct dm_dev *cache;
+	struct dm_dev *log;
 	struct dwl_params params;
-	struct list_head registered;	/* device.c: who has which log device */
+	struct pm_range range;		/* the log's memory */
 
 	struct wl wl;
-	u64 gen_bytes;			/* PMem that a generation takes */
-	u32 block_shift;		/* of a block, in sectors */
+	u64 gen_bytes;			/* bytes of PMem in a generation */
+	u32 block_shift;		/* log2 of the sectors in a block */
 
 	struct dwl_hash index;
-	long max_regions;		/* more: writeback makes room in DRAM */
-	struct srcu_struct srcu;		/* what was found in the index */
+	long max_regions;		/* limit at which writeback frees regions */
+	struct srcu_struct srcu;		/* protects what readers found in the index */
 
 	struct dwl_gen *gens;
 	struct dwl_gen *current_gen;	/* NULL: the next writer opens one */
-	struct mutex clean_lock;	/* of who makes it a cleaner */
-	struct mutex gen_lock;		/* of all about generations but what is atomic */
+	struct mutex clean_lock;	/* serializes changes to cleaner mode */
+	struct mutex gen_lock;		/* protects all fields of generations that aren't atomic */
 	u64 last_id;
 	struct list_head free_gens;
 	struct list_head closed_gens;
-	u32 nr_free;			/* read without the lock, as is the next */
-	u32 nr_unsealed;		/* closed, but their writers may not have left */
+	u32 nr_free;			/* read without the lock, as is nr_unsealed */
+	u32 nr_unsealed;		/* closed, but writers may still use them */
 	struct dwl_slot *slots;
 	wait_queue_head_t gen_freed;
 
@@ -226,53 +257,57 @@ struct dwl {
 	enum dwl_mode mode;
 	bool loaded;			/* the index is that of the log */
 	struct task_struct *worker;	/* parked while suspended */
-	bool running;			/* it is not */
-	bool leaving;			/* about to be suspended: flushes end */
-	wait_queue_head_t kick;		/* it waits here */
-	bool draining;			/* between high and low mark */
-	u64 flush_to;			/* generations up to this one are wanted back */
-	u64 freed_to;			/* and up to this one are */
-	u32 write_errors;		/* how often writeback has failed */
+	bool running;			/* the worker isn't parked */
+	bool suspending;			/* about to be suspended: message flush ends */
+	wait_queue_head_t kick;		/* where the worker waits */
+	bool draining;			/* writeback continues down to the low mark */
+	u64 flush_to;			/* generations up to this one shall be written back */
+	u64 freed_to;			/* generations up to this one are freed */
+	u32 write_errors;		/* number of failed writebacks */
 	unsigned long failing_since;	/* jiffies | 1; 0: the origin is well */
-	bool failed;			/* it has failed for longer than error_timeout */
+	bool failed;			/* writeback has failed for longer than error_timeout */
 
 	struct bio_set bios;
 	mempool_t bounce;		/* pages */
-	struct dwl_piece *pieces;
-	u32 nr_pieces, max_pieces;
-	struct dwl_piece *flushed_pieces;	/* those that a flush is on its way for */
-	u32 nr_flushed_pieces;
+	struct dwl_extent *extents;
+	u32 nr_extents, max_extents;
+	struct dwl_extent *flushed_extents;	/* covered by the flush in flight */
+	u32 nr_flushed_extents;
 	bool flushing;
 	struct bio flush_bio;
 	struct completion flush_done;
-	u64 flush_began;
-	u32 units_below;		/* with bios_done.lock, as is the next: origin.c */
-	u32 units_awaited;		/* the worker waits for so few */
+	u64 flush_start_ns;
+	u32 units_in_flight;		/* bios_done.lock protects this and the next one: origin.c */
+	u32 units_awaited;		/* the worker waits for at most this many */
+	u64 no_read_wait_until;		/* in ns */
 	wait_queue_head_t bios_done;
 	blk_status_t batch_status;
-	u64 batch_credit;		/* 16.16: bytes of credit for a byte written */
-	bool no_write_zeroes;		/* the origin has refused some: it gets pages of zeros */
-	bool zeroes_refused;		/* of this batch */
+	u64 failed_sector, failed_sectors;	/* of the batch's first failed bio; bios_done.lock */
+	struct dwl_aside aside;
+	u64 batch_credit;		/* 16.16 fixed point: bytes of credit for a byte written */
+	bool no_write_zeroes;		/* the origin has refused zeroes: it gets pages of zeros */
+	bool zeroes_refused;		/* in this batch */
+	struct dwl_fingerprint fingerprint;
 
-	bool latency;			/* measure */
+	bool latency;			/* measure latencies */
 	struct dwl_stats __percpu *stats;
 
-	/* Many writers change it, so not beside what all look at. */
+	/* Changed by many writers, so in a cache line of its own. */
 	atomic_long_t nr_regions ____cacheline_aligned_in_smp;
 };
 
-/* What goes with each bio. */
+/* Per-bio data. */
 struct dwl_bio {
-	bool below;			/* a read that the origin answers */
-	u64 began;
+	bool at_origin;			/* a read that the origin answers */
+	u64 start_ns;
 };
 
-static inline struct dwl_bio *dwl_bio(struct bio *bio)
+static inline struct dwl_bio *dwl_bio_data(struct bio *bio)
 {
 	return dm_per_bio_data(bio, sizeof(struct dwl_bio));
 }
 
-/* Generation that a place in the log is in. */
+/* The generation that holds a position of the log. */
 static inline struct dwl_gen *dwl_gen_of(const struct dwl *w, u64 value)
 {
 	u64 at = ((value & U32_MAX) * WL_DATA_ALIGN) - (w->wl.data - w->wl.base);
@@ -285,7 +320,7 @@ static inline void *dwl_data(const struct dwl *w, u64 value)
 	return w->wl.base + (value & U32_MAX) * WL_DATA_ALIGN;
 }
 
-/* What the index has for a block that lies so many sectors behind another one of its entry. */
+/* The index value of a block @sectors behind the block with @value in one entry. */
 static inline u64 dwl_value_behind(u64 value, u64 sectors)
 {
 	if (value & (DWL_ZERO | DWL_POISON))
@@ -325,7 +360,7 @@ int dwl_space_enter(struct dwl *w, u64 bytes, bool nowait);
 int dwl_space_wait_gen(struct dwl *w);
 void dwl_space_credit(struct dwl *w, u64 bytes);
 void dwl_space_update(struct dwl *w);
-void dwl_space_shut(struct dwl *w, bool shut);
+void dwl_space_block(struct dwl *w, bool blocked);
 u32 dwl_space_level(const struct dwl *w);
 
 /* append.c */
@@ -336,7 +371,7 @@ int dwl_append(struct dwl *w, enum wl_op op, u64 *sector, u64 end, struct bio *b
 struct dwl_slot *dwl_slot_get(struct dwl *w, bool nowait);
 int dwl_slot_ready(struct dwl *w, struct dwl_slot *slot, enum wl_op op, u32 want,
 		   struct dwl_gen **gen, bool nowait);
-void dwl_slots_leave(struct dwl *w, const struct dwl_gen *gen);
+void dwl_slots_wait(struct dwl *w, const struct dwl_gen *gen);
 u64 dwl_gen_close_current(struct dwl *w);
 
 /* index.c */
@@ -344,36 +379,21 @@ int dwl_index_module_init(void);
 void dwl_index_module_exit(void);
 int dwl_index_init(struct dwl *w);
 void dwl_index_destroy(struct dwl *w);
-struct dwl_region *dwl_index_pin(struct dwl *w, u64 number, gfp_t gfp);
-void dwl_index_unpin(struct dwl *w, struct dwl_region *region);
+struct dwl_region *dwl_region_get(struct dwl *w, u64 number, gfp_t gfp);
+void dwl_region_put(struct dwl *w, struct dwl_region *region);
 u64 dwl_index_value(const struct dwl *w, const struct wl_entry *entry, u64 block);
-void dwl_index_store(struct dwl *w, struct dwl_region **regions, u64 first_region, u64 unpin_to,
+void dwl_index_store(struct dwl *w, struct dwl_region **regions, u64 first_region, u64 put_to,
 		     const struct wl_entry *entry);
 void dwl_index_poison(struct dwl *w, struct dwl_region *region, u32 block, u64 order);
-void dwl_index_drop(struct dwl *w, const struct wl_entry *entry);
-void dwl_index_clear(struct dwl *w, const struct dwl_piece *piece);
-void dwl_index_lose(struct dwl *w, const struct dwl_piece *piece);
+void dwl_index_discard(struct dwl *w, const struct wl_entry *entry);
+void dwl_index_clear(struct dwl *w, const struct dwl_extent *extent);
+void dwl_index_mark_lost(struct dwl *w, const struct dwl_extent *extent);
 struct dwl_region *dwl_index_find(const struct dwl *w, u64 number);
 
 /* read.c */
+void dwl_reads_init(struct dwl *w);
+s64 dwl_reads_in_flight(const struct dwl *w);
 int dwl_read(struct dwl *w, struct bio *bio);
-
-/* writeback.c */
-int dwl_worker_create(struct dwl *w);
-void dwl_worker_run(struct dwl *w);
-void dwl_worker_park(struct dwl *w);
-void dwl_worker_destroy(struct dwl *w);
-bool dwl_worker_leaves(void);
-
-/* pieces.c */
-s64 dwl_pieces_collect(struct dwl *w, const struct dwl_gen *gen, struct dwl_place *place);
-
-/* origin.c */
-int dwl_origin_init(struct dwl *w);
-void dwl_origin_exit(struct dwl *w);
-int dwl_origin_write_pieces(struct dwl *w);
-void dwl_origin_flush_begin(struct dwl *w);
-int dwl_origin_flush_end(struct dwl *w);
 
 /* status.c */
 void dwl_status(struct dm_target *ti, status_type_t type, unsigned int flags, char *result,
@@ -381,10 +401,21 @@ void dwl_status(struct dm_target *ti, status_type_t type, unsigned int flags, ch
 int dwl_latency_print(struct dwl *w, char *result, unsigned int maxlen);
 u64 dwl_total(const struct dwl *w, enum dwl_counter counter);
 
-/* Writers wait for room, in the log or in DRAM. */
-static inline bool dwl_short(const struct dwl *w)
+/* Writers wait for space, in the log or in DRAM. */
+static inline bool dwl_low_on_space(const struct dwl *w)
 {
 	return READ_ONCE(w->space.throttled) || READ_ONCE(w->index.starved);
+}
+
+/*
+ * Free generations that writers may open. The last one is reserved for aside.c, unless the log has only
+ * two.
+ */
+static inline u32 dwl_free_for_writers(const struct dwl *w)
+{
+	u32 kept = w->wl.nr_gens > 2, nr_free = READ_ONCE(w->nr_free);
+
+	return nr_free > kept ? nr_free - kept : 0;
 }
 
 static inline void dwl_count(struct dwl *w, enum dwl_counter counter, u64 n)
@@ -392,16 +423,16 @@ static inline void dwl_count(struct dwl *w, enum dwl_counter counter, u64 n)
 	this_cpu_add(w->stats->count[counter], n);
 }
 
-/* A moment to measure from; 0: not measured. */
+/* Start of a measurement in ns; 0: latencies are not measured. */
 static inline u64 dwl_now(const struct dwl *w)
 {
 	return unlikely(READ_ONCE(w->latency)) ? ktime_get_ns() : 0;
 }
 
-static inline void dwl_latency(struct dwl *w, enum dwl_phase phase, u64 began)
+static inline void dwl_latency(struct dwl *w, enum dwl_phase phase, u64 start_ns)
 {
-	if (unlikely(began))
-		latency_add(&w->stats->latency[phase], ktime_get_ns() - began);
+	if (unlikely(start_ns))
+		latency_add(&w->stats->latency[phase], ktime_get_ns() - start_ns);
 }
 
 #endif

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""build_forebay.py OUTPUT.c: writes the C source of _forebay, what forebay.py has of libforebay.
+"""build_forebay.py OUTPUT.c: writes the C source of _forebay, the binding of libforebay that forebay.py uses.
 
-Nothing is taken on trust from here: where "..." stands the C compiler puts in what forebay.h says, and it refuses what
-forebay.h says otherwise. lib/Makefile compiles it.
+The C compiler checks the declarations below: it takes each "..." from forebay.h, and refuses what contradicts forebay.h.
+lib/Makefile compiles the source.
 """
 
 import sys
@@ -26,7 +26,7 @@ struct forebay_dropped {
 };
 
 struct forebay_info {
-    uint32_t attributes;
+    uint32_t attributes, lost;
     uint64_t offset, length, clean, out_of_sync, dirty, pinned, busy, volatile_pages;
     ...;
 };

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Databases at work and the plug pulled, in the guest: checks what was acknowledged, then commits on until the power goes.
+"""Databases at work and the plug pulled, in the guest: checks what was acknowledged, then commits on until
+the power goes.
 
     cutload.py FS ACKNOWLEDGED.json make|check|last
 
-"ack CLIENT N" on standard output means: this client's rows 1 to N are committed. PostgreSQL has two such clients beside
-a pgbench, SQLite one for each of three journal modes, Redis one.
+"ack CLIENT N" on standard output means: this client's rows 1 to N are committed. PostgreSQL has two such
+clients beside a pgbench, SQLite one for each of three journal modes, Redis one.
 """
 
 import json
@@ -53,7 +54,8 @@ def main(fs, file, what):
 
 
 def check(acknowledged, server, store, folder):
-    """Each client's rows are 1 to N without a hole, N at least what was acknowledged; the databases find no damage."""
+    """Each client's rows are 1 to N without a hole, and N is at least what was acknowledged. The
+    databases find no damage."""
     for client in POSTGRES:
         count, last = server.sql(f"SELECT count(*), coalesce(max(n), 0) FROM acks WHERE client = '{client}'").split("|")
         judge(client, acknowledged, int(count), int(last))

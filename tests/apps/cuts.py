@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Databases at work and the plug pulled, on the host's side: what they said was committed must be there after it.
+"""Databases at work and the plug pulled, on the host's side: all rows that were acknowledged before the cut
+must be there after it.
 
-Each boot first checks everything that was acknowledged in all boots before it, then goes on. The last one only checks,
-unmounts, compares and runs fsck.
+Each boot first checks everything that was acknowledged in all boots before it, then goes on. The last one
+only checks, unmounts, compares and runs fsck.
 """
 
 import json

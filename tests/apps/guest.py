@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""In the guest: applications on forebay over one lower file system, in one boot; then unmount, compare, fsck.
+"""In the guest: applications on forebay over one lower file system, in one boot; then unmount, compare,
+fsck.
 
-Exits with 0 if all is well. What failed is told with the application's own output.
+Exits with 0 if all is well. Failures are printed with the application's own output.
 """
 
 import argparse

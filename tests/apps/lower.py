@@ -17,7 +17,8 @@ CHECK = {"ext4": ["e2fsck", "-fn"], "xfs": ["xfs_repair", "-n"], "btrfs": ["btrf
 
 
 def use_only(size):
-    """A cache of so many bytes, smaller than a namespace can be: a partition that isn't written to the device."""
+    """Makes a cache of so many bytes, smaller than a namespace can be: a partition that isn't written to
+    the device."""
     global CACHE
     call("addpart", PMEM, 1, 0, size // 512)
     CACHE = f"{PMEM}p1"
@@ -57,7 +58,8 @@ def counters():
 
 
 def unmount_and_compare(fs):
-    """Unmounts both; what forebay showed must be in the lower file system, both in order. Returns what was compared."""
+    """Unmounts both. The lower file system must have what forebay showed, and both must be in order.
+    Returns what was compared."""
     before = tree.describe(TOP)
     problems = []
     try:
@@ -82,12 +84,13 @@ def unmount_and_compare(fs):
 
 
 def allow_later_times(before, after):
-    """For files: btrfs takes any write for a modification, forebay's own when it writes back too (docs/semantics.md)."""
+    """For files: btrfs regards any write as a modification, also a write by writeback
+    (docs/semantics.md)."""
     for path in before.keys() & after.keys():
         if "sha256" in before[path]:
             before[path]["mtime"] = max(before[path]["mtime"], after[path]["mtime"])
 
 
 def users_of(folder):
-    """Who keeps a file system busy."""
+    """The processes that keep a file system busy, as fuser lists them."""
     return subprocess.run(["fuser", "-vm", folder], capture_output=True, text=True).stderr

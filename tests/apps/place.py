@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What every application's test is given, and how it runs programs: a failure tells what the program said."""
+"""The class that each application's test gets, and how it runs programs; a failure shows the program's
+output."""
 
 import os
 import shlex
@@ -34,7 +35,8 @@ def as_user(user, argv):
 
 
 def call(*argv, user=None, cwd=None, timeout=150, ok=(0,), env=None, stdin=None):
-    """Runs a program, returns what it wrote. Failure if it ends in another way than `ok`, or not in time."""
+    """Runs a program and returns its output. Raises Failure if it exits with a status that isn't in
+    `ok`, or not in time."""
     argv = as_user(user, argv)
     process = subprocess.Popen(argv, cwd=cwd or "/", stdin=subprocess.PIPE if stdin is not None else subprocess.DEVNULL,
                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={**os.environ, **(env or {})})

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a tree holds: every name with its attributes and a checksum of its contents, and how two trees differ."""
+"""What a tree holds: every name with its attributes and a checksum of its contents; and how two trees
+differ."""
 
 import hashlib
 import os

@@ -22,24 +22,26 @@ MIB = 512       # of the lower file system
 
 
 def await_cut():
-    """Never returns."""
+    """Tells the host that the power may go, and waits for the cut: never returns."""
     print("cut", flush=True)
     time.sleep(600)
 
 
 def stack_on_dm():
-    """forebay over ext4 on a device that can be held up; fresh. Its journal isn't written unless somebody asks for it."""
+    """A fresh forebay over ext4 on a device that can be held up. With commit=600, ext4 writes its
+    journal only when a sync call asks for that."""
     run(f"dmsetup create ssd --table '0 {MIB * 2048} linear {SSD} 0'; dmsetup mknodes")
     return Stack(mib=MIB, device="/dev/mapper/ssd", lower_options="lazytime,commit=600").make()
 
 
 def hold_up_ssd():
-    """Nothing that is written from now on reaches the SSD, and nothing fails: who waits for it waits for ever."""
+    """Holds up the SSD: later writes don't reach it and don't fail. A task that waits for such a write
+    waits for ever."""
     run("dmsetup suspend --noflush --nolockfs ssd")
 
 
 def write_synced(fd, letter, pages, first=0):
-    """Pages that are in PMem when this returns, and synced."""
+    """Writes and syncs pages; they are in PMem when this function returns."""
     for start in range(first, first + pages, 32):
         for page in range(start, min(start + 32, first + pages)):
             os.pwrite(fd, (letter + b"%08d" % page).ljust(PAGE), page * PAGE)
@@ -56,7 +58,7 @@ def older_below(name, pages):
 
 
 def has(path, letter, pages):
-    """Does a file have what write_synced() wrote?"""
+    """Tells whether a file has what write_synced() wrote."""
     with open(path, "rb") as file:
         return all(file.seek(page * PAGE) >= 0 and file.read(9) == letter + b"%08d" % page for page in range(pages))
 
@@ -86,7 +88,7 @@ def full_1():
 
 
 def full_2():
-    """The mount call alone is measured; then all is there."""
+    """Mounts, with only the mount call measured; then looks that all data are there."""
     run(f"modprobe forebay; modprobe ext4; mkdir -p {LOWER} {MOUNT}; mount {SSD} {LOWER}")
     libc = ctypes.CDLL(None, use_errno=True)
     begin = time.monotonic()
@@ -106,7 +108,7 @@ def full_2():
 # Deletions that were, and were not, durable.
 
 def deleted_1():
-    """Two files are deleted; one deletion never becomes durable, though there is time for it."""
+    """Deletes two files. One deletion never becomes durable, though there is time for it."""
     stack = stack_on_dm()
     files = [older_below(name, 8) for name in ("back", "gone", "linked")]
     os.link(MOUNT / "linked", MOUNT / "other name")
@@ -131,7 +133,8 @@ def deleted_1():
 
 
 def deleted_2():
-    """The file whose deletion was lost is back as it was synced, not as it was below."""
+    """The file whose deletion was lost is back as it was synced, and not with the older contents that
+    are below."""
     run(f"modprobe forebay; mkdir -p {LOWER} {MOUNT}")
     stack = Stack(mib=MIB)
     stack.mount_lower()
@@ -146,7 +149,7 @@ def deleted_2():
     stack.destroy()
 
 
-# Files that somebody else changed between two boots.
+# Files that other programs than forebay change between two boots.
 
 PAGES = {"removed": 3, "replaced": 5, "damaged": 7, "immutable": 9, "kept": 11}
 
@@ -164,7 +167,7 @@ def changed_1():
 
 
 def damage_inode(name):
-    """Its checksum does not fit any more, so that ext4 refuses to read it."""
+    """Changes the inode without its checksum, so that ext4 refuses to read it."""
     said = run(f"debugfs -R 'imap /{name}' {SSD}")
     block, offset = re.search(r"located at block (\d+), offset (0x[0-9a-f]+)", said).groups()
     with open(SSD, "r+b", buffering=0) as file:
@@ -174,7 +177,8 @@ def damage_inode(name):
 
 
 def changed_2():
-    """The mount works; what can't be placed is kept, shown, never mixed into another file, and given up when told so."""
+    """The mount works. Pages that can't be placed are kept, shown and never mixed into another file.
+    Only --discard-unplaced gives them up."""
     run(f"modprobe forebay; mkdir -p {LOWER} {MOUNT}")
     stack = Stack(mib=MIB)
     stack.mount_lower()
@@ -214,10 +218,29 @@ def changed_2():
 
 
 def main():
-    """Does the part that was asked for."""
+    """Runs the part that the command line names."""
     subprocess.run(["dmesg", "-C"], check=True)
     globals()[sys.argv[1]]()
     print("done", flush=True)
+
+
+# A cache of which the tables in DRAM are larger than 2 GiB.
+
+def large():
+    """Makes the namespace with --map=dev: struct pages that are on the device itself don't take the
+    machine's memory."""
+    run("ndctl create-namespace -f -e namespace0.0 -m fsdax --map=dev")
+    stack = Stack(mib=MIB).make()
+    print("pages", stack.value("pages_total"))
+    fd = older_below("f", 64)
+    write_synced(fd, b"n", 64)
+    assert stack.value("pages_out_of_sync") >= 64
+    os.close(fd)
+    stack.umount()
+    assert has(LOWER / "f", b"n", 64)
+    stack.mount()
+    assert stack.value("pages_free") == stack.value("pages_total")
+    stack.destroy()
 
 
 if __name__ == "__main__":

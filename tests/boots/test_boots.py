@@ -31,10 +31,10 @@ def devices_fixture(request):
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def boot(devices, part, pmem=64):
+def boot(devices, part, pmem=64, **options):
     """Carries out one part; returns what it said, as a dictionary of the lines' first words."""
-    settings = Settings(pmem=pmem * MIB, nvme=GIB, mem=GIB, kernel=KERNEL, keep=devices,
-                        timeout=240 if KERNEL == "stock" else 900)
+    settings = Settings(**{"pmem": pmem * MIB, "nvme": GIB, "mem": GIB, "kernel": KERNEL, "keep": devices,
+                           "timeout": 240 if KERNEL == "stock" else 900, **options})
     said, errors = {}, []
     guest = CHECKOUT / "tests/boots/guest.py"
     with Machine(settings, ["/usr/bin/python3", str(guest), part], stderr=errors.append) as machine:
@@ -71,3 +71,11 @@ def test_deletion_that_was_not_durable(devices):
 
 def test_files_changed_below(devices):
     two_boots(devices, "changed")
+
+
+@pytest.mark.skipif(KERNEL != "stock", reason="6 GiB of memory, and 3 minutes on the stock kernel")
+def test_cache_of_300_gib(devices):
+    """The cache's tables in DRAM are larger than 2 GiB. The device's image is sparse: some 6 GiB of it
+    are written."""
+    said = boot(devices, "large", pmem=300 * 1024, raw_pmem=True, mem=6 * GIB, timeout=900)
+    assert int(said["pages"]) > 2**31 // 40

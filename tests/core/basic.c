@@ -118,7 +118,9 @@ static void file_life(void)
 	EXPECT(!ps_file_read(&ps, 0, &info) && info.state == PS_FILE_FREE);
 	ps_file_create(&ps, 0, &handle, 1ULL << 51);
 	EXPECT(!ps_file_read(&ps, 0, &info) && info.state == PS_FILE_LIVE);
-	EXPECT(info.generation == 1 && info.size == 1ULL << 51);
+	EXPECT(info.generation == 1 && info.size == 1ULL << 51 && !info.time);
+	ps_file_set_time(&ps, 0, -5);
+	EXPECT(!ps_file_read(&ps, 0, &info) && info.time == -5 && info.size == 1ULL << 51);
 	EXPECT(!memcmp(&info.handle, &handle, sizeof(handle)));
 	ps_file_set_size(&ps, 0, 0);
 	ps_file_set_state(&ps, 0, PS_FILE_UNLINKED);
@@ -128,7 +130,7 @@ static void file_life(void)
 	EXPECT(info.generation == 1);
 	handle.len = 0;
 	ps_file_create(&ps, 0, &handle, 0);
-	EXPECT(!ps_file_read(&ps, 0, &info) && info.generation == 2 && !info.handle.len);
+	EXPECT(!ps_file_read(&ps, 0, &info) && info.generation == 2 && !info.handle.len && !info.time);
 }
 
 static void generation_skips_zero(void)

@@ -80,7 +80,7 @@ static enum verdict super_verdict(u64 offset)
 	return offset % PS_PAGE_SIZE < sizeof(struct ps_super_onmedia) ? IS_REPORTED : IS_HARMLESS;
 }
 
-/* Size, padding and state are not covered; the rest counts while it is in use. */
+/* Checksums don't cover size, time, padding and state; they cover the rest while the record is in use. */
 static enum verdict file_verdict(u64 offset, u8 change)
 {
 	u32 file = offset / sizeof(struct ps_file_onmedia);
@@ -166,7 +166,7 @@ static void put_mark(u32 offset, const char *mark)
 	memcpy(image + offset, mark, strlen(mark));
 }
 
-/* Where others keep their signatures. */
+/* Signatures where file systems, partition tables and LVM keep them. */
 static void foreign_devices(void)
 {
 	put_mark(1024 + 56, "\x53\xef");	/* ext4 */
@@ -182,7 +182,7 @@ static void foreign_devices(void)
 	expect_refused(PS_E_FOREIGN);
 	put_mark(1024 + 56, "\x53\xef");
 	memcpy(image + PS_PAGE_SIZE, good + PS_PAGE_SIZE, PS_PAGE_SIZE);
-	expect_refused(PS_E_FOREIGN);		/* though copy B is ours and whole */
+	expect_refused(PS_E_FOREIGN);		/* though copy B is of a store, and whole */
 }
 
 static void damaged_copies(void)
@@ -230,7 +230,7 @@ static void newer_version(void)
 	expect_refused(PS_E_VERSION);
 }
 
-/* Whatever the numbers are: refused, or every table lies inside the device. */
+/* Whatever the numbers are, the store is refused, or every table lies inside the device. */
 static void try_geometry(struct ps_super_onmedia s)
 {
 	struct ps store;
@@ -334,7 +334,7 @@ static void older_copy(void)
 	b->crc = cpu_to_le32(super_crc(b));
 }
 
-/* A file that is damaged takes its pages along: 0, 3 and 6. */
+/* Damage of a file's record damages its pages 0, 3 and 6, too. */
 static void damaged_file(void)
 {
 	ps.files[0].handle[0] ^= 1;
@@ -352,7 +352,7 @@ static void contradictions(void)
 	EXPECT(found_with(damaged_file) == 1 + 3);
 }
 
-/* Every page of a full table at the same place: sorting has nothing to go by. */
+/* Every page of a full table names the same place: all sort keys are equal. */
 static void full_of_twins(void)
 {
 	struct ps store;
@@ -368,7 +368,7 @@ static void full_of_twins(void)
 
 /* --- garbage --- */
 
-/* Random tables under a good superblock; sparse ones reach further. */
+/* Random tables under a good superblock; with sparse ones, the checks reach further. */
 static void garbage_tables(u64 seed)
 {
 	u8 *from = (u8 *)ps.files;

@@ -48,7 +48,7 @@ u64 test_check(const struct ps *ps)
 	return check(ps, &why);
 }
 
-/* A format cut short: the old store, none, or the new one; never a mixture. */
+/* A format that a cut interrupts leaves the old store, none, or the new one; never a mixture. */
 static const char *judge_format(const struct view *before, const struct view *after,
 				const struct view *now)
 {
@@ -61,7 +61,7 @@ static const char *judge_format(const struct view *before, const struct view *af
 	return view_between(after, after, now);
 }
 
-/* Repair was cut short, or not: no free file record may wait for old pages with a new life. */
+/* After a complete or interrupted repair, a new file in a free record must get no old pages. */
 static const char *judge_next_lives(struct ps *ps)
 {
 	struct ps_handle handle = test_handle(77);

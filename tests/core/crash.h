@@ -13,8 +13,8 @@ struct scenario {
 	bool raw;			/* setup and operation start without a store */
 	void (*setup)(struct ps *ps);	/* NULL: an empty store */
 	void (*op)(struct ps *ps);
-	bool damaged;			/* the operation repairs: ps_check() finds something until its end */
-	u32 spared;			/* steps that need not be missed if left out */
+	bool damaged;			/* the operation repairs: until it ends, ps_check() reports */
+	u32 spared;			/* steps that can be left out without harm */
 };
 
 /* The operation's word that all it has done so far is durable. */

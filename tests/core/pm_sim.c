@@ -73,7 +73,7 @@ static struct {
 	u64 random;
 } sim;
 
-/* xorshift64*: the same everywhere, so that a seed means something. */
+/* xorshift64*: a seed gives the same numbers on every machine. */
 u32 sim_random(u32 below)
 {
 	sim.random ^= sim.random >> 12;
@@ -140,13 +140,13 @@ void sim_sabotage(enum sim_sabotage what, u32 nth)
 	sim.sabotage_done = false;
 }
 
-/* Was there an nth step of the kind to leave out? */
+/* Returns true if there was an nth step of the kind to leave out. */
 bool sim_sabotage_reached(void)
 {
 	return sim.count[sim.sabotage] > sim.sabotage_nth;
 }
 
-/* Has the sabotage made a difference: is anything less durable than it would be? */
+/* Returns true if the sabotage has left any word less durable than it would be. */
 bool sim_sabotaged(void)
 {
 	return sim.sabotage_done;
@@ -379,7 +379,7 @@ void pm_fence(void)
 	settle_written_back(false);
 }
 
-/* Makes everything durable, whatever was forgotten: for setting up a test. */
+/* Makes everything durable, even without flush and fence: for setting up a test. */
 void sim_settle(void)
 {
 	for (u32 i = 0; i < sim.nr_pending; i++)

@@ -55,6 +55,12 @@ static void op_size(struct ps *ps)
 	ps_fence(ps);
 }
 
+static void op_time(struct ps *ps)
+{
+	ps_file_set_time(ps, step.file, (s64)step.size - (1 << 29));
+	ps_fence(ps);
+}
+
 static void op_move(struct ps *ps)
 {
 	u8 data[PS_PAGE_SIZE];
@@ -137,7 +143,7 @@ static bool draw_pages(const struct ps *ps, u32 n, bool used)
 	return step.n;
 }
 
-/* Is this place taken, by a page on the device or by an earlier move of the step? */
+/* Returns true if a page on the device, or an earlier move of the step, has this place. */
 static bool taken(const struct ps *ps, u32 file, u64 index, u32 nr_moves)
 {
 	for (u32 i = 0; i < nr_moves; i++)
@@ -182,14 +188,14 @@ static bool draw_create(const struct ps *ps)
 	return !view_find_file(&view, &handle) && draw_file(ps, true);
 }
 
-/* What can be done now; NULL: not what was drawn. */
+/* Returns the operation that was drawn; NULL: it can't be done now. */
 static op_fn draw(const struct ps *ps)
 {
 	step.seed = sim_random(1u << 30);
 	step.size = sim_random(1u << 30);
 	step.page_state = sim_random(2) ? PS_PAGE_OUT_OF_SYNC : PS_PAGE_CLEAN;
 	step.file_state = sim_random(2) ? PS_FILE_LIVE : PS_FILE_UNLINKED;
-	switch (sim_random(14)) {
+	switch (sim_random(15)) {
 	case 0: case 1:
 		return draw_create(ps) ? op_create : NULL;
 	case 2:
@@ -206,6 +212,8 @@ static op_fn draw(const struct ps *ps)
 		return draw_pages(ps, 1, true) ? op_rewrite : NULL;
 	case 12:
 		return draw_pages(ps, 1, true) ? op_page_state : NULL;
+	case 13:
+		return draw_file(ps, false) ? op_time : NULL;
 	default:
 		step.id = sim_random(HANDLES);
 		return op_bind;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Leaves out each fence, flush and copy past the caches of an operation in turn. Somebody must miss each, or
- * it is not needed: tests that don't notice prove nothing, and steps that nobody misses cost time.
+ * Leaves out each fence, flush and copy past the caches of an operation in turn. A power cut must then
+ * leave a wrong state, or the step is not needed. Tests that don't notice an omission prove nothing, and
+ * steps that aren't needed cost time.
  */
 #include <stdio.h>
 
@@ -10,7 +11,7 @@
 
 const char *const domain_names[] = { "memory controller", "CPU cache" };
 
-/* Returns how many steps of one kind nobody missed. */
+/* Returns how many steps of one kind can be left out without a wrong state. */
 static u32 sabotage(const struct sabotaged *operation, enum sim_domain domain, enum sim_sabotage what)
 {
 	static const char *const names[] = { "", "fence", "flush", "copy past the caches" };

@@ -12,7 +12,7 @@ extern const char *const domain_names[];	/* by enum sim_domain */
 /*
  * struct sabotaged - an operation of which steps are left out
  * @name: of the scenario
- * @spared: so many steps need not be missed
+ * @spared: so many steps can be left out without a wrong state
  * @scenario: what @explore is given
  * @explore: sets up, and runs the operation with a power cut everywhere and step @nth of a kind left out;
  *	returns what is wrong with the first wrong state, or NULL

@@ -174,6 +174,38 @@ static void op_set_size(struct ps *ps)
 	ps_fence(ps);
 }
 
+/* Before and after 1970. */
+static void op_set_time(struct ps *ps)
+{
+	ps_file_set_time(ps, 0, 1700000000123456789);
+	ps_fence(ps);
+	ack();
+	ps_file_set_time(ps, 0, -5);
+	ps_fence(ps);
+	ack();
+	ps_file_set_time(ps, 0, 0);
+	ps_fence(ps);
+}
+
+/* With one fence, as an fsync does. */
+static void op_set_time_and_size(struct ps *ps)
+{
+	for (u32 round = 1; round < 3; round++) {
+		ps_file_set_time(ps, 0, 1700000000123456789 + round);
+		ps_file_set_size(ps, 0, 14 * PS_PAGE_SIZE + round);
+		ps_fence(ps);
+		ack();
+	}
+}
+
+/* The next file with this record sets no time. */
+static void setup_stale_with_time(struct ps *ps)
+{
+	setup_pages(ps);
+	ps_file_set_time(ps, 0, 1700000000123456789);
+	ps_file_free(ps, 0);
+}
+
 static void op_file_free(struct ps *ps)
 {
 	ps_file_free(ps, 0);
@@ -374,6 +406,9 @@ static const struct scenario scenarios[] = {
 	{ .name = "create a file in a used record", .setup = setup_stale, .op = op_create },
 	{ .name = "unlink a file, link it again", .setup = setup_pages, .op = op_unlink },
 	{ .name = "set size", .setup = setup_pages, .op = op_set_size },
+	{ .name = "set time", .setup = setup_pages, .op = op_set_time },
+	{ .name = "set time and size", .setup = setup_pages, .op = op_set_time_and_size },
+	{ .name = "create a file in a record with a time", .setup = setup_stale_with_time, .op = op_create },
 	{ .name = "free a file", .setup = setup_pages, .op = op_file_free },
 	{ .name = "move 1 page in", .setup = setup_pages, .op = op_move_1 },
 	{ .name = "move 2 pages in", .setup = setup_pages, .op = op_move_2 },

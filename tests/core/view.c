@@ -17,7 +17,7 @@ static bool same_handle(const struct ps_handle *a, const struct ps_handle *b)
 	return a->type == b->type && a->len == b->len && !memcmp(a->bytes, b->bytes, a->len);
 }
 
-/* Damaged records are left out: ps_check() is there to tell. */
+/* Leaves out damaged records: ps_check() reports them. */
 void view_read(struct view *view, const struct ps *ps)
 {
 	*view = (struct view){ .super = ps->super };
@@ -30,6 +30,7 @@ void view_read(struct view *view, const struct ps *ps)
 			abort();
 		view->files[view->nr_files++] = (struct view_file){
 			.handle = info.handle, .state = info.state, .size = info.size,
+			.time = info.time,
 		};
 	}
 	for (u32 i = 0; i < ps->nr_pages; i++) {
@@ -101,7 +102,7 @@ static const char *supers_between(const struct view *before, const struct view *
 {
 	struct ps_super_onmedia s = now->super, b = before->super, a = after->super;
 
-	/* Which write of the same content it was does not matter. */
+	/* Sequence number and checksum may differ between two writes of the same content. */
 	s.seq = 0;
 	s.crc = 0;
 	b.seq = 0;
@@ -127,6 +128,8 @@ static const char *files_between(const struct view *before, const struct view *a
 			return "a file's state is neither as before nor as after";
 		if (!(b && b->size == f->size) && !(a && a->size == f->size))
 			return "a file's size is neither as before nor as after";
+		if (!(b && b->time == f->time) && !(a && a->time == f->time))
+			return "a file's time is neither as before nor as after";
 	}
 	for (u32 i = 0; i < before->nr_files; i++)
 		if (view_find_file(after, &before->files[i].handle) &&

@@ -20,6 +20,7 @@ struct view_file {
 	struct ps_handle handle;
 	enum ps_file_state state;
 	u64 size;
+	s64 time;
 };
 
 struct view_page {

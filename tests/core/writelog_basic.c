@@ -77,7 +77,7 @@ static void geometry_by_size(void)
 	geometry_of(512 << 20, 16, 1020 << 10, 2 << 20, 4 << 20);
 }
 
-/* A write log is no cache, and the other way round. */
+/* A write log is not taken for a cache, nor a cache for a write log. */
 static void each_refuses_the_other(void)
 {
 	static u8 image[PS_MIN_SIZE];
@@ -120,6 +120,31 @@ static void binding(void)
 	EXPECT(wl_bound_to(&log.wl, other));
 	wl_unbind(&log.wl);
 	EXPECT(!wl_open(&log.wl, sim_live(), LOG_SIZE, 0) && !wl_is_bound(&log.wl));
+}
+
+static void fingerprints(void)
+{
+	u8 id[WL_ORIGIN_ID_SIZE] = "disk", block[WL_PAGE_SIZE] = { 1 };
+	struct log log = fresh_log();
+	__le32 sums[2];
+
+	EXPECT(wl_fingerprint(&log.wl) == WL_FINGERPRINT_NONE);
+	EXPECT(!wl_fingerprint_blocks(7) && wl_fingerprint_blocks(17) == 2);
+	EXPECT(wl_fingerprint_blocks(1ULL << 40) == WL_FINGERPRINT_BLOCKS);
+	sums[0] = wl_fingerprint_block(&log.wl, block);
+	block[4095] = 1;
+	sums[1] = wl_fingerprint_block(&log.wl, block);
+	EXPECT(sums[0] != sums[1]);
+	EXPECT(!wl_fingerprint_of(&log.wl, sums, 0));
+	EXPECT(wl_fingerprint_of(&log.wl, sums, 1) != wl_fingerprint_of(&log.wl, sums, 2));
+	wl_bind(&log.wl, 100, id);
+	wl_fingerprint_set(&log.wl, WL_FINGERPRINT_CHANGING);
+	EXPECT(!wl_open(&log.wl, sim_live(), LOG_SIZE, 0));
+	EXPECT(wl_fingerprint(&log.wl) == WL_FINGERPRINT_CHANGING);
+	/* An older Forebay looks at this flag. */
+	EXPECT(le32_to_cpu(log.wl.super.flags) & WL_SUPER_FINGERPRINT);
+	wl_bind(&log.wl, 200, id);
+	EXPECT(!wl_open(&log.wl, sim_live(), LOG_SIZE, 0) && !wl_fingerprint(&log.wl) && !log.wl.super.flags);
 }
 
 static void generation_life(void)
@@ -166,13 +191,13 @@ static void room_and_alignment(void)
 	struct wl wl;
 
 	EXPECT(!wl_format(base, LOG_SIZE, &opt) && !wl_open(&wl, base, LOG_SIZE, 0));
-	EXPECT(wl_slot_full(&wl, &slot) && !wl_slot_room(&wl, &slot, 512));
+	EXPECT(wl_slot_full(&wl, &slot) && !wl_slot_space(&wl, &slot, 512));
 	EXPECT(!wl_gen_open(&wl, 0, 1));
 	wl_slot_take(&slot, 0, 1, 1);
-	EXPECT(!wl_slot_full(&wl, &slot) && wl_slot_room(&wl, &slot, 512) == 512);
-	EXPECT(wl_slot_room(&wl, &slot, 1 << 20) == 61440);
-	EXPECT(wl_slot_room(&wl, &slot, 65536 - 128) == 65536 - 128);
-	EXPECT(wl_slot_room(&wl, &slot, 65536 - 64) == 61440);
+	EXPECT(!wl_slot_full(&wl, &slot) && wl_slot_space(&wl, &slot, 512) == 512);
+	EXPECT(wl_slot_space(&wl, &slot, 1 << 20) == 61440);
+	EXPECT(wl_slot_space(&wl, &slot, 65536 - 128) == 65536 - 128);
+	EXPECT(wl_slot_space(&wl, &slot, 65536 - 64) == 61440);
 	wl_begin(&wl, &slot, WL_OP_WRITE, 0, 1, 0);
 	wl_write(&wl, &slot, data, 512);
 	wl_end(&wl, &slot, &entry);
@@ -185,7 +210,7 @@ static void room_and_alignment(void)
 	wl_write(&wl, &slot, data, 8192);
 	wl_end(&wl, &slot, &entry);
 	EXPECT(wl_entry_data(&wl, &entry) == wl.data + 65536 + 4096 && entry.index == 2);
-	EXPECT(wl_slot_room(&wl, &slot, 1 << 20) == 65536 - 16384);
+	EXPECT(wl_slot_space(&wl, &slot, 1 << 20) == 65536 - 16384);
 	wl_commit(&wl, &slot);
 	EXPECT(wl_chunk_read(&wl, 0, 1, 1) == 3 && wl_chunk_read(&wl, 0, 1, 0) == 0);
 	EXPECT(!wl_entry_read(&wl, 0, 1, 1, 2, &entry) && entry.sector == 8);
@@ -193,20 +218,20 @@ static void room_and_alignment(void)
 	free(base);
 }
 
-/* Data are cut at sectors, though they might begin between two. */
+/* Data are split at whole sectors, even if their place in the log begins between two. */
 static void room_in_sectors(void)
 {
 	struct log log = fresh_log();
 
 	log_open_gen(&log, 0);
-	EXPECT(wl_slot_room(&log.wl, &log.slots[0], 1 << 20) == 3584);
+	EXPECT(wl_slot_space(&log.wl, &log.slots[0], 1 << 20) == 3584);
 	log_entry(&log, 0, WL_OP_DISCARD, 0, 1);
 	log_entry(&log, 0, WL_OP_WRITE, 0, 5);
-	EXPECT(wl_slot_room(&log.wl, &log.slots[0], 1024) == 1024);
-	EXPECT(wl_slot_room(&log.wl, &log.slots[0], 1536) == 1024);
+	EXPECT(wl_slot_space(&log.wl, &log.slots[0], 1024) == 1024);
+	EXPECT(wl_slot_space(&log.wl, &log.slots[0], 1536) == 1024);
 }
 
-/* Writes of any size, cut as the room there is wants it: no entry harms another. */
+/* Writes of any size, split to fit the space that is left: no entry harms another. */
 static void entries_of_every_size(u32 align)
 {
 	static u8 data[24 << 10];
@@ -224,7 +249,7 @@ static void entries_of_every_size(u32 align)
 	sim_seed(align);
 	for (;;) {
 		u32 want = 512 * (1 + sim_random(sizeof(data) / 512));
-		u32 room = wl_slot_room(&wl, &slot, want);
+		u32 room = wl_slot_space(&wl, &slot, want);
 
 		if (!room && chunk == 7)
 			break;
@@ -245,7 +270,10 @@ static void entries_of_every_size(u32 align)
 	free(base);
 }
 
-/* Entries without data until it is full: its headers end where it begins, or its word can count no more. */
+/*
+ * Fills a chunk with entries without data. It is full when its headers reach its beginning, or when its
+ * word can count no more.
+ */
 static void a_chunk_full_of_headers(u32 chunk_size, u32 entries)
 {
 	const u64 size = 24 << 20;
@@ -269,7 +297,7 @@ static void a_chunk_full_of_headers(u32 chunk_size, u32 entries)
 		n++;
 	}
 	wl_commit(&wl, &slot);
-	EXPECT(n == entries && !wl_slot_room(&wl, &slot, 512));
+	EXPECT(n == entries && !wl_slot_space(&wl, &slot, 512));
 	EXPECT(!memcmp(before, wl.data + chunk_size - WL_LINE, WL_LINE));
 	wl_cursor_start(&cursor, &wl, &stream, 0);
 	while (wl_cursor_next(&cursor, &entry) == 1)
@@ -285,7 +313,7 @@ static void chunks_full_of_headers(void)
 	a_chunk_full_of_headers(4096, 4096 / WL_LINE - 1);
 }
 
-/* By generation's identifier, then by sequence number; never by place. */
+/* Replay goes by the generation's identifier, then by sequence number; never by place. */
 static void replay_in_order(void)
 {
 	static const struct { u32 gen, slot; u64 sector; } writes[] = {
@@ -363,6 +391,7 @@ void log_basic_tests(void)
 	each_refuses_the_other();
 	every_error_has_a_sentence();
 	binding();
+	fingerprints();
 	generation_life();
 	next_id_from_chunks();
 	room_and_alignment();

@@ -48,7 +48,7 @@ u64 log_check(const struct wl *wl)
 	return check(wl, &why);
 }
 
-/* A format cut short: the old log, none, or the new one; never a mixture. */
+/* A format that a cut interrupts leaves the old log, none, or the new one; never a mixture. */
 static const char *judge_format(const struct log_view *before, const struct log_view *after,
 				const struct log_view *now)
 {

@@ -23,7 +23,7 @@ struct log_scenario {
 	bool raw;			/* setup and operation start without a log */
 	void (*setup)(struct log *log);	/* NULL: an empty log */
 	void (*op)(struct log *log);
-	u32 spared;			/* steps that need not be missed if left out */
+	u32 spared;			/* steps that can be left out without harm */
 };
 
 /* The operation's word that all it has done so far is durable. */

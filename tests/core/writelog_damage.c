@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Logs that something has damaged: what is reported, that it is reported as
- * what it is, and that all the rest is still replayed.
+ * Damaged logs: the damage is reported, with its right kind, and all other
+ * entries are still replayed.
  */
 #include "test.h"
 #include "writelog_crash.h"
@@ -144,7 +144,7 @@ static void every_bit_of_data(void)
 	EXPECT(got.bad_data.sector == 201 && got.bad_data.nr_sectors == 2);
 }
 
-/* A store that the medium forgot: the word of an earlier life, whole as it is. */
+/* The medium lost a store: the word is that of an earlier life, and whole. */
 static void lost_stores(void)
 {
 	__le64 *word = (void *)chunk_header(0, 1);
@@ -155,7 +155,7 @@ static void lost_stores(void)
 	expect_damage(WL_BAD_GENERATION, ENTRIES - 4);
 	EXPECT(strstr(got.first.why, "later life"));
 	wl_gen_free(&made.wl, 2);
-	EXPECT(log_check(&made.wl) == 1);	/* it is younger than those that are left */
+	EXPECT(log_check(&made.wl) == 1);	/* generation 2 is younger than those that are left */
 	memcpy(sim_live(), good, LOG_SIZE);
 }
 

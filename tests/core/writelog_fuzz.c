@@ -87,7 +87,7 @@ static u64 replay(const struct wl *wl, struct wl_stream *streams, u32 flags)
 	return sum;
 }
 
-/* What a user does that accepts the loss: new writes, then all that was there goes. */
+/* As a user that accepts the loss: frees all that was there, then writes anew. */
 static void go_on(struct wl *wl, struct wl_stream *streams)
 {
 	struct wl_slot slot = { };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Changes a log as failing hardware would, or somebody with bad intentions: bytes
- * anywhere, or numbers that checksums cover, with the checksums made right
- * again, for else hardly anything behind them would be reached.
+ * Changes a log as failing hardware or an attacker would: bytes anywhere, or
+ * numbers that checksums cover. The checksums are then made right again, since
+ * with wrong ones hardly any code behind them would be reached.
  *
  * Linked into core-test, and into the helper that makes images for the kernel
  * (tests/tools/fuzz_log.c); each has its own sim_random().

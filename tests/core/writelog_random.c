@@ -87,6 +87,8 @@ static void op_bind(struct log *log)
 
 	if (step.n % 2)
 		wl_bind(&log->wl, step.n, id);
+	else if (step.n % 4)
+		wl_fingerprint_set(&log->wl, step.n);
 	else
 		wl_unbind(&log->wl);
 }
@@ -102,7 +104,7 @@ static bool draw_append(struct log *log)
 	for (u32 wanted = 1 + sim_random(3); step.n < wanted; step.n++) {
 		u32 nr = 1 + sim_random(2);
 
-		if (wl_slot_room(&log->wl, &trial, 512 * nr) != 512 * nr)
+		if (wl_slot_space(&log->wl, &trial, 512 * nr) != 512 * nr)
 			break;
 		step.parts[step.n].op = sim_random(3) ? WL_OP_WRITE : WL_OP_DISCARD;
 		step.parts[step.n].sector = sim_random(8);
@@ -132,7 +134,7 @@ static op_fn draw(struct log *log)
 	}
 }
 
-/* What a user does that comes back: nothing is appended to what was found. */
+/* As a user after a power cut: appends nothing to the generations that were found. */
 static void come_back(struct log *log, enum sim_domain domain)
 {
 	*log = (struct log){ };

@@ -129,6 +129,31 @@ static void op_bind(struct log *log)
 	wl_unbind(&log->wl);
 }
 
+/*
+ * Two generations are written back, the second of which changes how the origin begins. Then the log is
+ * bound to another origin.
+ */
+static void op_fingerprint(struct log *log)
+{
+	wl_bind(&log->wl, 1000, (const u8 *)"0123456789012345678901234567890123456789012345678901234567890123");
+	log_ack();
+	wl_fingerprint_set(&log->wl, 0x12345678);
+	log_ack();
+	wl_gen_free(&log->wl, 1);
+	log_ack();
+	wl_fingerprint_set(&log->wl, WL_FINGERPRINT_CHANGING);
+	log_ack();		/* the origin may be changed now */
+	wl_fingerprint_set(&log->wl, 0x9abcdef0);
+	log_ack();
+	wl_gen_free(&log->wl, 0);
+	log_ack();
+	wl_bind(&log->wl, 2000, (const u8 *)"abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijkl");
+	log_ack();
+	wl_fingerprint_set(&log->wl, 0x9abcdef0);
+	log_ack();
+	wl_fingerprint_set(&log->wl, WL_FINGERPRINT_NONE);
+}
+
 static void op_discard(struct log *log)
 {
 	log_entry(log, 0, WL_OP_DISCARD, 7, 3);
@@ -183,7 +208,7 @@ static void op_chunk_change(struct log *log)
 {
 	struct wl_slot *slot = &log->slots[0];
 
-	while (wl_slot_room(&log->wl, slot, 1024))
+	while (wl_slot_space(&log->wl, slot, 1024))
 		log_entry(log, 0, WL_OP_WRITE, 100, 2);
 	while (!wl_slot_full(&log->wl, slot))
 		log_entry(log, 0, WL_OP_DISCARD, 8, 1);
@@ -260,11 +285,12 @@ static void op_give_up(struct log *log)
 }
 
 /*
- * Some steps may be missing without harm because only something else needs them;
+ * Some steps may be missing without harm because only another case needs them;
  * .spared says how many, over both domains.
  *   - Format where no log was: breaking the superblock copies hides nothing.
- *   - Format of what is not zero: a chunk's word that stays is of another log,
- *     which its check says; only a log formatted with the same UUID needs them.
+ *   - Format of a device that is not zero: a word that stays in a chunk is of
+ *     another log, which its check shows. Only a log formatted with the same
+ *     UUID needs these steps.
  */
 static const struct log_scenario scenarios[] = {
 	{ .name = "format a blank device", .raw = true, .op = op_format, .spared = 4 },
@@ -275,6 +301,7 @@ static const struct log_scenario scenarios[] = {
 	{ .name = "open, copy A bad", .setup = setup_bad_a, .op = op_open },
 	{ .name = "open, copy B bad", .setup = setup_bad_b, .op = op_open },
 	{ .name = "bind, bind again, unbind", .setup = setup_some, .op = op_bind },
+	{ .name = "fingerprint of the origin", .setup = setup_generations, .op = op_fingerprint },
 	{ .name = "log a discard and zeroes", .setup = setup_open, .op = op_discard },
 	{ .name = "log a write", .setup = setup_open, .op = op_write },
 	{ .name = "log three more writes", .setup = setup_some, .op = op_write_again },

@@ -29,6 +29,7 @@ void log_view_read(struct log_view *view, const struct wl *wl)
 		abort();
 	memcpy(view->uuid, wl->super.uuid, WL_UUID_SIZE);
 	view->origin_sectors = le64_to_cpu(wl->super.origin_sectors);
+	view->fingerprint = wl_fingerprint(wl);
 	for (u32 gen = 0; gen < LOG_GENS; gen++)
 		wl_gen_read(wl, gen, &view->gens[gen]);
 	wl_cursor_start(&cursor, wl, streams, WL_VERIFY_DATA);
@@ -69,6 +70,12 @@ static bool same_gen(const struct wl_gen_info *a, const struct wl_gen_info *b)
 	return a->state == b->state && a->id == b->id && a->entries == b->entries;
 }
 
+/* Both stand in the superblock, and change at once. */
+static bool same_origin(const struct log_view *a, const struct log_view *b)
+{
+	return a->origin_sectors == b->origin_sectors && a->fingerprint == b->fingerprint;
+}
+
 const char *log_view_between(const struct log_view *before, const struct log_view *after,
 			     const struct log_view *now)
 {
@@ -76,9 +83,8 @@ const char *log_view_between(const struct log_view *before, const struct log_vie
 		return now->damage;
 	if (memcmp(now->uuid, after->uuid, WL_UUID_SIZE))
 		return "it is another log";
-	if (now->origin_sectors != before->origin_sectors &&
-	    now->origin_sectors != after->origin_sectors)
-		return "it is bound to something else";
+	if (!same_origin(now, before) && !same_origin(now, after))
+		return "it is bound to something else, or has another fingerprint of it";
 	for (u32 gen = 0; gen < LOG_GENS; gen++)
 		if (!same_gen(&now->gens[gen], &before->gens[gen]) &&
 		    !same_gen(&now->gens[gen], &after->gens[gen]))

@@ -26,6 +26,7 @@ struct log_view {
 	const char *damage;	/* the first; NULL: none */
 	u8 uuid[WL_UUID_SIZE];
 	u64 origin_sectors;
+	u32 fingerprint;
 	struct wl_gen_info gens[LOG_GENS];
 	u32 n;
 	struct log_view_entry entries[LOG_ENTRIES];

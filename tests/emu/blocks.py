@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What was written to numbered blocks, and what may be found in them after a cut: the last version that was acknowledged,
-one that was being written, or a mixture of both; nothing older, and nothing else."""
+"""Which versions were written to numbered blocks, and which may be found in them after a cut.
+
+Allowed are the last acknowledged version, a version that was being written, or a mixture of both; nothing
+older, and nothing else.
+"""
 
 import mmap
 import struct
@@ -23,7 +26,8 @@ class Versions:
         self.acknowledged = memoryview(mmap.mmap(-1, 8 * blocks)).cast("Q")
 
     def wrong(self, block, data, least):
-        """What is wrong with what was found of a block, of which @least was acknowledged before the cut; or None."""
+        """What is wrong with the data found in a block, of which version @least was acknowledged before
+        the cut; or None."""
         if data == contents(block, least):
             return None
         words = memoryview(data).cast("Q")

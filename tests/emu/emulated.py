@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Emulated devices, mapped devices and mounts by system call: thousands of cuts are too many for a process each."""
+"""Emulated devices, mapped devices and mounts by system call: a process for each would take too long for
+thousands of cuts."""
 
 import ctypes
 import fcntl
@@ -19,7 +20,7 @@ _DM_CREATE, _DM_REMOVE = 0, 2
 
 
 def control(request, argument):
-    """Asks the module."""
+    """Asks the module by an ioctl."""
     fd = os.open("/dev/forebay-emu-control", os.O_RDWR)
     try:
         return fcntl.ioctl(fd, request, argument)
@@ -40,7 +41,7 @@ def path(number):
 
 
 def cut(pairs, seed):
-    """Puts what a power cut would leave of the first of each pair into the second."""
+    """Puts what a power cut would leave of the first device of each pair into the second."""
     packed = b"".join(_PAIR.pack(*pair) for pair in pairs)
     control(CUT, struct.pack("=IIQ", 48, len(pairs), seed) + packed.ljust(32, b"\0"))
 

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""In the guest: cuts the power of something that is being written to, again and again, and looks at what is left.
+"""In the guest: cuts the power of something that is being written to, again and again, and checks what is
+left.
 
     guest.py forebay|writelog CUTS SEED [SECONDS]
 
-Writers never stop; each has blocks of its own. A block's version that is acknowledged before a cut must be found after
-it. Prints a line now and then, and each violation; exits with 1 at the first.
+Writers never stop; each has blocks of its own. A block's version that is acknowledged before a cut must be
+found after the cut. Prints a line now and then, and each violation; exits with 1 at the first.
 """
 
 import os
@@ -18,11 +19,11 @@ from blocks import Versions, contents
 
 WRITERS = 3
 SHOWN_EVERY = 20        # seconds
-NICE = -10              # who cuts and checks goes before the writers: they do enough as it is
+NICE = -10              # of the process that cuts and checks: the writers do enough as it is
 
 
 def write_for_ever(subject, versions, writer):
-    """One writer's life."""
+    """Writes new versions of one writer's blocks until the process is killed."""
     chance = random.Random(writer)
     mine = range(writer, versions.blocks, WRITERS)
     while True:
@@ -34,7 +35,7 @@ def write_for_ever(subject, versions, writer):
 
 
 def start_writers(subject, versions):
-    """Their processes."""
+    """Starts the writers; returns their processes."""
     writers = []
     for number in range(WRITERS):
         pid = os.fork()
@@ -46,7 +47,7 @@ def start_writers(subject, versions):
 
 
 def check(subject, versions, seed):
-    """Cuts once; what is wrong with what is left."""
+    """Cuts once; returns what is wrong with what is left."""
     least = list(versions.acknowledged)
     subject.cut(seed)
     try:
@@ -75,7 +76,7 @@ def campaign(subject, versions, cuts, seed, seconds):
 
 
 def main(name, cuts, seed, seconds="1e9"):
-    """One subject's cuts."""
+    """Sets up one subject and runs its cuts."""
     kind = {"forebay": subjects.FileSystem, "writelog": subjects.WriteLog}[name]
     subject, versions = kind(), Versions(kind.BLOCKS)
     writers = start_writers(subject, versions)

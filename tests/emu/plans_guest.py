@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""In the guest: carries out the orders of tests/emu/plans: looks at what the last cut left, lets the writers write, cuts.
+"""In the guest: carries out the orders of tests/emu/plans. Checks what the last cut left, lets the writers
+write, cuts.
 
     plans_guest.py FOLDER
 
-Order N is FOLDER/order.N, there when the board says so (BEGUN of the entry ORDER); the plan is there when DONE says so.
-Two sets of devices: one is worked on, a cut goes into the other, and then they change places.
+Order N is FOLDER/order.N, there when the board says so (BEGUN of the entry ORDER); the plan is there when
+DONE says so. Of two sets of devices one is worked on. A cut goes into the other, and then they change
+places.
 """
 
 import json
@@ -33,7 +35,7 @@ FSCK = {"ext4": ["e2fsck", "-fn"], "xfs": ["xfs_repair", "-n"]}
 
 
 def must(*command):
-    """A command that must succeed; if not, that is a violation."""
+    """Runs a command; its failure is a violation."""
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
     if done.returncode:
         print(f"{done.stdout}{done.stderr}")
@@ -41,7 +43,7 @@ def must(*command):
 
 
 def fail(what):
-    """The end."""
+    """Reports the violation and exits."""
     print(f"failed: {what}", flush=True)
     sys.exit(1)
 
@@ -55,12 +57,12 @@ class Board:
         self.words = mmap.mmap(fd, 4096)
 
     def wait(self, field, value):
-        """Until the host says so."""
+        """Waits until the host has set a field of the entry ORDER to at least this value."""
         while PROGRESS.unpack_from(self.words, ORDER * PROGRESS.size)[field] < value:
             time.sleep(0.005)
 
     def start(self):
-        """Nobody has done anything yet, and may begin."""
+        """Clears the progress of all writers, and lets them begin."""
         self.words[:WRITERS * PROGRESS.size] = bytes(WRITERS * PROGRESS.size)
         PROGRESS.pack_into(self.words, BOARD_GO * PROGRESS.size, 1, 0, 0)
 
@@ -80,12 +82,12 @@ class Stack:
         return emulated.path(self.pairs[which][0])
 
     def make(self):
-        """All anew."""
+        """Makes the lower file system and formats the cache."""
         must(*MKFS[FS], self.device(0))
         must("forebay", "format", "--force", self.device(1))
 
     def attach(self):
-        """Mounts, which recovers."""
+        """Mounts both file systems; the mount recovers what is in the cache."""
         try:
             emulated.mount(self.device(0), LOWER, FS)
             emulated.mount(LOWER, TOP, "forebay", f"cache={self.device(1)},allow_volatile_cache")
@@ -94,7 +96,7 @@ class Stack:
 
     @staticmethod
     def detach():
-        """Unmounts; programs that were killed may hold it for a moment."""
+        """Unmounts. Killed programs may hold the mount for a moment."""
         for folder in (TOP, LOWER):
             deadline = time.monotonic() + 20
             while True:
@@ -144,7 +146,8 @@ def drain(stack, order):
 
 
 def disturb(order):
-    """Writeback as ordered, and somebody who drops caches; the process group of all who work."""
+    """Sets writeback as ordered and starts a shell, which drops caches if the order says so. Returns the
+    process group that the shell leads; the writers join it."""
     Path("/proc/sys/vm/dirty_writeback_centisecs").write_text(str(order["writeback_centiseconds"]), encoding="ascii")
     Path("/proc/sys/vm/dirty_expire_centisecs").write_text(str(2 * order["writeback_centiseconds"]), encoding="ascii")
     script = "while sleep 0.3; do echo 3 >/proc/sys/vm/drop_caches; done" if order["drop_caches"] else "sleep 1000"
@@ -152,7 +155,7 @@ def disturb(order):
 
 
 def write(stack, board, order, folder):
-    """Lets the writers write until power goes, and tells how far they were."""
+    """Lets the writers write until the power goes, and records how far they were."""
     group = disturb(order)
     if CACHE < 16 * MIB:
         subprocess.run([BIN / "filler", f"{TOP}/filler", str(CACHE * 5 // 4)], check=True, process_group=group)
@@ -180,7 +183,7 @@ def write(stack, board, order, folder):
 
 
 def carry_out(stack, board, order, number, folder):
-    """From what a cut left to the next one."""
+    """Carries out one order: from what a cut left to the next cut."""
     if order["check"]:
         recover(stack, order)
         dump(TOP, order, "found")
@@ -202,7 +205,7 @@ def carry_out(stack, board, order, number, folder):
 
 
 def main(folder):
-    """All orders."""
+    """Carries out all orders."""
     subprocess.run(f"set -e; modprobe forebay-emu; modprobe {FS}; {os.environ['LOAD']}", shell=True, check=True)
     os.makedirs(LOWER, exist_ok=True)
     os.makedirs(TOP, exist_ok=True)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What is written to while the power is cut, over emulated devices: forebay over ext4, and the write log. Each is set up
-once; of each cut a copy is opened beside it, read and closed again."""
+"""The subjects of the power cuts, over emulated devices: forebay over ext4, and the write log.
+
+Each is set up once. Of each cut a copy is opened beside it, read and closed again.
+"""
 
 import mmap
 import os
@@ -14,7 +16,7 @@ MIB = 1 << 20
 
 
 def run(*command):
-    """A command that must succeed."""
+    """Runs a command that must succeed."""
     subprocess.run([str(word) for word in command], check=True, stdout=subprocess.DEVNULL)
 
 
@@ -35,8 +37,11 @@ class Subject:
 
 
 class FileSystem(Subject):
-    """Blocks of files, overwritten and appended and synced with fdatasync; the last ones are files of their own, each
-    replaced by rename. A pinned file leaves less of the cache than they need, so it is full most of the time."""
+    """Blocks of files, overwritten and appended and synced with fdatasync; the last ones are files of their
+    own, each replaced by rename.
+
+    A pinned file leaves less of the cache than these files need, so the cache is full most of the time.
+    """
 
     NAME, BLOCKS, NAMED, PER_FILE = "forebay", 216, 16, 100
     ROOM = 130          # pages of the cache
@@ -87,7 +92,7 @@ class FileSystem(Subject):
         run("forebay", "drain", self.folder(0))
 
     def write(self, block, data):
-        """Durable when it returns."""
+        """Writes a block; the write is durable on return."""
         if block >= self.BLOCKS - self.NAMED:
             self._replace(block, data)
             return
@@ -138,7 +143,7 @@ class WriteLog(Subject):
         self.copy = self._open(1, os.O_RDONLY)
 
     def close_copy(self):
-        """Forgets it."""
+        """Drops the copy without writing it back."""
         os.close(self.copy)
         emulated.unmap_device("log1")
 
@@ -148,7 +153,7 @@ class WriteLog(Subject):
         emulated.unmap_device("log0")
 
     def write(self, block, data):
-        """Durable when it returns."""
+        """Writes a block; the write is durable on return."""
         buffer = mmap.mmap(-1, BLOCK)
         buffer[:] = data
         os.pwrite(self.fd, buffer, block * BLOCK)

@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """`make install`, into a folder: the command, the library, the manuals, the units, and each module as DKMS builds it from what was
-installed; and `make uninstall`, which leaves what somebody else has put there."""
+installed; and `make uninstall`, which leaves files of others."""
 
 import os
 import subprocess
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-MODULES = {"forebay", "dm-forebay-writelog", "dm-forebay-transit", "forebay-emu"}
-FILES = ("sbin/forebay", "share/man/man8/forebay.8", "share/man/man5/forebay.5", "share/man/man3/forebay_pin.3",
+MODULES = {"forebay", "dm-forebay-writelog", "dm-forebay-transit", "forebay-emu", "forebay-ranges"}
+FILES = ("sbin/forebay", "share/man/man8/forebay.8", "share/man/man8/forebay-writelog.8", "share/man/man8/forebay-unpin.8",
+         "share/man/man5/forebay.5", "share/man/man3/forebay_pin.3",
          "share/bash-completion/completions/forebay", "lib/libforebay.so", "lib/pkgconfig/forebay.pc", "include/forebay.h",
-         "lib/systemd/system/forebay-writelog@.service", "lib/systemd/system/forebay-transit@.service")
+         "lib/systemd/system/forebay-writelog@.service", "lib/systemd/system/forebay-transit@.service",
+         "lib/systemd/system-generators/forebay-generator")
 # Not ours
 FOREIGN = ("usr/sbin/foreign", "usr/lib/foreign.so", "usr/include/linux/foreign.h", "usr/share/man/man8/foreign.8",
            "usr/lib/systemd/system/foreign@.service", "usr/src/foreign-1/Kbuild", "etc/forebay/writelog/fast")
@@ -27,7 +29,7 @@ def files(folder):
 
 
 def test_install(tmp_path):
-    """Twice: the second time DKMS has the version already, of other sources perhaps. Uninstalled twice: then nothing is there."""
+    """Installed twice: DKMS then has the version already, maybe of other sources. Uninstalled twice: then there is nothing to remove."""
     kernels = [path.parent.name for path in Path("/lib/modules").glob("6.12.*/build")]
     for kernel in kernels:
         (tmp_path / "modules" / kernel).mkdir(parents=True)
@@ -38,7 +40,7 @@ def test_install(tmp_path):
     dkms = f"DKMS=dkms --dkmstree {tmp_path}/tree --sourcetree {tmp_path}/usr/src --installtree {tmp_path}/modules --no-depmod"
     for _ in range(2):
         make("install", tmp_path, dkms)
-    for name in FILES:
+    for name in (*FILES, "../sbin/mount.forebay", "share/man/man8/mount.forebay.8", "lib/udev/rules.d/64-forebay.rules"):
         assert os.path.exists(tmp_path / "usr" / name), name
     for kernel in kernels:
         assert {path.name.split(".")[0] for path in (tmp_path / "modules" / kernel).rglob("*.ko*")} == MODULES
@@ -50,7 +52,7 @@ def test_install(tmp_path):
 
 
 def test_dkms_is_left_alone(tmp_path):
-    """Into a folder: it would build for this machine, and remove there. Unless it is named, as above."""
+    """With DESTDIR: DKMS would build for this machine, and remove from it, so it is not called unless named (DKMS=)."""
     programs = tmp_path / "programs"
     programs.mkdir()
     (programs / "dkms").write_text(f"#!/bin/sh\necho $* >>{tmp_path}/called\n", encoding="utf-8")

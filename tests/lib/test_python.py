@@ -28,7 +28,7 @@ def installed_fixture(tmp_path_factory):
 
 @pytest.fixture(name="forebay", scope="module")
 def forebay_fixture(installed):
-    """The module, loaded from where it was installed, which nobody told the dynamic linker."""
+    """The module, loaded from where it was installed; the dynamic linker does not know that folder."""
     path = str(installed / "usr/lib/python3/dist-packages")
     sys.path.insert(0, path)
     yield importlib.import_module("forebay")
@@ -45,7 +45,7 @@ def file_fixture(tmp_path):
 
 @pytest.mark.parametrize("name", ["pin", "unpin", "attach", "detach", "drop", "range_info"])
 def test_elsewhere(forebay, file, name):
-    """ENOTTY, and of which file, for whatever stands for one; what is none is not called a file."""
+    """ENOTTY with the name of the file, for anything that stands for a file; anything else is refused by Python."""
     for some, what in ((file, file.name), (file.fileno(), file.fileno())):
         with pytest.raises(OSError) as caught:
             getattr(forebay, name)(some)
@@ -100,7 +100,7 @@ def test_has_what_the_header_has(forebay):
     ("uapi/linux/forebay.h", "#define FOREBAY_KEEP", "#define FOREBAY_KEPT"),
     ("forebay.h", "", "")], ids=["argument", "pointer", "field", "constant", "same"])
 def test_built_against_the_header(tmp_path, header, old, new):
-    """A header that says something else than the module does is noticed when the module is compiled."""
+    """If the header contradicts the module, compiling the module fails."""
     for name in ("include", "lib", "packaging"):
         shutil.copytree(ROOT / name, tmp_path / name)
     make = ["make", "-s", "-C", tmp_path / "lib", f"O={tmp_path}/build"]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The units that make mapped devices at boot, with the files and the lines of fstab that the documents show: what systemd says of them.
 
-No systemd runs here: its own reader, its generator for fstab and `systemd-analyze verify` do, which finds words that it doesn't
+No systemd runs here (but in tests/systemd): its own reader, its generator for fstab and `systemd-analyze verify` do, which finds words that it doesn't
 know, programs that aren't there, and units that wait for each other.
 """
 
@@ -27,7 +27,7 @@ def block(kind, heading):
 
 @pytest.fixture(name="folder")
 def fixture_folder(tmp_path):
-    """As installed, but that the command is where nothing else is looked for."""
+    """As installed, except for the folder of the command."""
     subprocess.run(["make", "-s", "-C", ROOT / "packaging", "units", f"DESTDIR={tmp_path}", "PREFIX=/usr"], check=True)
     folder = tmp_path / "units"
     folder.mkdir()
@@ -39,17 +39,17 @@ def fixture_folder(tmp_path):
 
 
 def mounts(folder):
-    """Of the documents' fstab: the units that systemd makes of it."""
+    """The units that systemd makes of the fstab in the documents."""
     fstab = folder.parent / "fstab"
-    fstab.write_text("".join(block(kind, "/etc/fstab").replace(" /srv ", f" /srv/{kind} ") for kind in KINDS), encoding="utf-8")
+    fstab.write_text("".join(block(kind, "/etc/fstab") for kind in KINDS), encoding="utf-8")
     subprocess.run([GENERATOR, folder, folder, folder], env={**os.environ, "SYSTEMD_FSTAB": str(fstab)}, check=True)
-    return {kind: (folder / f"srv-{kind}.mount").read_text(encoding="utf-8") for kind in KINDS}
+    return {kind: (folder / f"srv-{name}.mount").read_text(encoding="utf-8") for kind, name in KINDS.items()}
 
 
 def verify(folder):
-    """What systemd has against all of them together, with its own units."""
+    """The complaints of systemd about all of them together, with its own units."""
     units = [f"forebay-{kind}@{name}.service" for kind, name in KINDS.items()]
-    done = subprocess.run(["systemd-analyze", "--man=no", "verify", "local-fs.target", *(f"srv-{kind}.mount" for kind in KINDS), *units],
+    done = subprocess.run(["systemd-analyze", "--man=no", "verify", "local-fs.target", *(f"srv-{name}.mount" for name in KINDS.values()), *units],
                           env={**os.environ, "SYSTEMD_UNIT_PATH": f"{folder}:"}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           text=True, check=False)
     return done.stdout + (f"status {done.returncode}" if done.returncode else "")
@@ -69,12 +69,12 @@ def test_mount_of_a_log_has_time_for_the_replay(folder):
     timeout = (folder / "dev-mapper-fast.device.d/50-device-timeout.conf").read_text(encoding="utf-8")
     assert re.search(r"^JobRunningTimeoutSec=10min$", timeout, re.MULTILINE)
     assert "\nTimeoutStartSec=infinity\n" in (folder / "forebay-writelog@.service").read_text(encoding="utf-8")
-    for page in "README.md", "docs/man/forebay.8":
-        line = re.search(r"/dev/mapper/fast\s+/srv .*", (ROOT / page).read_text(encoding="utf-8"))[0]
+    for page in "README.md", "docs/man/forebay-writelog.8":
+        line = re.search(r"/dev/mapper/fast\s+/srv/fast .*", (ROOT / page).read_text(encoding="utf-8"))[0]
         assert line.split() == block("writelog", "/etc/fstab").split(), page
 
 
-@pytest.mark.parametrize("code, done", [("killed", "writelog remove --no-flush fast\n"), ("exited", "")])
+@pytest.mark.parametrize("code, done", [("killed", "writelog remove --no-flush --quiet fast\n"), ("exited", "")])
 def test_what_a_killed_create_made_is_removed(folder, code, done):
     unit = (folder / "forebay-writelog@.service").read_text(encoding="utf-8")
     line = re.search("^ExecStopPost=-(.*)", unit, re.MULTILINE)[1].replace("%i", "fast").replace("$$", "$")
@@ -107,7 +107,7 @@ def test_systemd_would_have(folder, change, said):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_commands_are_taken(folder, kind):
-    """With the words of the documents' file: the command and udevadm understand them, and find no such devices."""
+    """With the settings from the documents, the command and udevadm accept their arguments, and find no such devices."""
     subprocess.run(["make", "-s", "-C", ROOT / "tools", "O=../build/tools"], check=True)
     settings = dict(line.split("=", 1) for line in block(kind, f"/etc/forebay/{kind}/{KINDS[kind]}").replace("    ", "").splitlines())
     settings = {key: shlex.split(value)[0] for key, value in settings.items()}
@@ -121,6 +121,10 @@ def test_commands_are_taken(folder, kind):
         line = line.replace(str(folder.parent / "forebay"), str(ROOT / "build/tools/forebay"))
         words = shlex.split(line.replace("%i", "forebay-no-such-device"))
         done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        if "-c" in words:       # only if the device is there
+            assert (done.returncode, done.stdout) == (0, "")
+            done = subprocess.run(["sh", "-c", words[2].replace("! -b", "! -n")], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                  check=False)
         if words[0] == "udevadm":
             assert done.returncode and "Timed out" in done.stdout
         else:

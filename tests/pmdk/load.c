@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What an ordinary PMDK program does, until the power goes; the next boot looks for what it had been told was durable.
+ * Works as an ordinary PMDK program, until the power goes. The next boot looks for all data that the
+ * program was told are durable.
  *
  *	load persist FILE ACKNOWLEDGED	libpmem: records at random in a sparse file, each made durable by pmem_persist()
  *	load pool FILE ACKNOWLEDGED	libpmemobj: transactions on two objects that must be equal, and a list that grows
  *
- * First looks that everything up to ACKNOWLEDGED is there (0: makes the file), and says "found N"; then goes on, and says
- * "ack N" when N is durable. No sync call is made after the file is there.
+ * First checks that everything up to ACKNOWLEDGED is there (0: makes the file), and prints "found N". Then
+ * goes on, and prints "ack N" when N is durable. No sync call is made after the file is there.
  */
 #include <libpmem.h>
 #include <libpmemobj.h>
@@ -53,7 +54,7 @@ static int persist(const char *path, uint64_t acknowledged)
 		return fail(pmem_errormsg(), 0);
 	if (!is_pmem)
 		return fail("is_pmem is not set", 0);
-	/* A place may have been taken by a later record: it has that one, or this. */
+	/* A later record may have been written to the same place, which then has either record. */
 	for (n = 1; n <= acknowledged; n++) {
 		memcpy(record, map + place(n), sizeof(record));
 		if (record[0] < n || place(record[0]) != place(n) || record[1] != ~record[0])
@@ -139,7 +140,7 @@ static int transact(PMEMobjpool *pool, struct root *root)
 	return 0;
 }
 
-/* libpmemobj asks its own libpmem2, and tells nobody: the mapping shows whether it got MAP_SYNC. */
+/* libpmemobj asks its own libpmem2 and doesn't pass the answer on: smaps shows whether it got MAP_SYNC. */
 static bool mapped_sync(const char *path)
 {
 	FILE *maps = fopen("/proc/self/smaps", "r");

@@ -156,7 +156,7 @@ class Boot:
                 outcome.free_pages.append(int(line.split()[1]))
             elif line.startswith("failed: "):
                 outcome.failures.append(line)
-                # What cannot even be mounted or read was promised, too.
+                # A file system that can't be mounted or read breaks a promise, too.
                 outcome.violations += self.check is not None and not outcome.checked
             if outcome.failures:
                 return
@@ -166,7 +166,7 @@ class Boot:
         self.outcome.violations += len(texts)
 
     def _write_on(self):
-        """Some seconds from the first operation on; more on a busy host, until there are enough of them."""
+        """Waits seconds from the first operation on; on a busy host until enough operations are done."""
         dice, patience = self.dice, time.monotonic() + PATIENCE
         first = None
         while not self.run.errors():

@@ -71,7 +71,7 @@ class Leg:
         self.random = random.Random(f"{options.seed} {folder.name}")
 
     def run(self):
-        """Whether it was passed. What a failure needs stays in the folder."""
+        """Returns True if the leg passed. After a failure the folder keeps what reproducing it needs."""
         self.images.mkdir(parents=True)
         check = None
         for number in range(self.cuts + 1):
@@ -108,7 +108,7 @@ class Leg:
             return Boot(self.system, self.images, dice, check, run, plan).carry_out()
 
         outcome = boot()
-        if not outcome.started:         # no fault of what is tested: it was not there yet
+        if not outcome.started:         # the system under test was not loaded yet
             self.options.say(f"[{self.folder.name}] the machine did not start; once more")
             outcome = boot()
         if dice.in_recovery is not None and not outcome.failures:
@@ -131,7 +131,7 @@ class Leg:
             dump_mapped=dice.random() < 0.3, ssd_seed=dice.getrandbits(32))
 
     def _keep_images(self):
-        """As the cut left them, for who wants to see a failure again."""
+        """Copies the images as the cut left them, to reproduce a failure with."""
         before = self.folder / "before"
         before.mkdir(exist_ok=True)
         for image in self.images.glob("*.img"):

@@ -20,7 +20,7 @@ class Drive:
         return self
 
     def again(self):
-        """For another QEMU: the one before is gone, and the SSD with it."""
+        """Starts the SSD for another QEMU: the SSD ended with the QEMU before."""
         self._process.wait(timeout=60)
         self._start()
 
@@ -40,7 +40,7 @@ class Drive:
         self.socket.unlink(missing_ok=True)
 
     def arguments(self):
-        # Not NVMe: QEMU's forgets FUA, so that nothing it is told to write through could be kept.
+        # Not NVMe: QEMU's NVMe device drops the FUA flag, so the SSD couldn't keep such writes.
         return ["-drive", f"if=none,id=ssd,format=raw,cache=writeback,file=nbd+unix:///?socket={self.socket}",
                 "-device", "virtio-blk-pci,drive=ssd"]
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * In the guest: tells the host what is there after a cut.
+ * In the guest: tells the host which names and bytes are there after a cut.
  *
  *	dump DIRECTORY OUT WRITERS [mmap]
  *

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * In the guest: keeps the cache full, beside the writers.
+ * In the guest: keeps the cache full while the writers run.
  *
  *	filler FILE BYTES
  *
- * Writes FILE once and returns, then goes on in the background: some pages
- * anywhere, and a sync, again and again. BYTES is more than the cache holds,
- * so whoever needs a page waits for one to be written back. What FILE holds
- * doesn't matter.
+ * Writes FILE once and returns. A background process then writes some pages
+ * at random places and syncs, again and again. BYTES is more than the cache
+ * holds, so a task that needs a page waits for one to be written back. The
+ * contents of FILE don't matter.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -34,7 +34,7 @@ ready() {
 	writelog | transit) modprobe "dm-forebay-$SYSTEM" ;;
 	esac
 	if [ "$CACHE_BYTES" != 0 ]; then
-		# A cache smaller than a namespace can be; not written to the device, so it is done at each boot.
+		# A namespace can't be that small. The partition isn't on the device: each boot adds it.
 		addpart /dev/pmem0 1 0 $((CACHE_BYTES / 512))
 		cache=/dev/pmem0p1
 		until [ -b $cache ]; do sleep 0.02; done
@@ -52,7 +52,7 @@ make() {
 	[ "$SYSTEM" != forebay ] || forebay format --force $cache >/dev/null || fail "forebay format"
 }
 
-# The write log; small marks, so that a small log is written back again and again. Or a transit cache, small, too.
+# Maps the write log or the transit cache. Small marks make a small log write back again and again.
 map() {
 	case $SYSTEM in
 	writelog) target="forebay-wlog /dev/vda $cache 4 high_mark 30 low_mark 10" ;;

@@ -40,16 +40,16 @@ struct op {
 	uint8_t flags;
 	uint8_t name;
 	uint8_t name2;
-	uint32_t id;		/* of the file created: its owner, for who recognises it after the cut */
+	uint32_t id;		/* of the file created: its owner, which identifies it after the cut */
 	uint32_t offset;
 	uint32_t length;
 	uint32_t noise;		/* the data: noise[noise .. noise + length) */
 };
 
 /*
- * How far a writer is. In memory shared with the host (the board): no power
- * cut takes it. One of these a writer; the host sets `begun` of the one at
- * BOARD_GO when the plans are there.
+ * The progress of one writer. It lies in memory shared with the host (the
+ * board), so it survives the power cut. There is one for each writer. The host
+ * sets `begun` of the one at BOARD_GO when the plans are there.
  */
 struct progress {
 	uint64_t begun;

@@ -11,10 +11,10 @@
  * random part of what is left is taken back (lose()), and IMAGE is what a
  * machine would find after a power cut.
  *
- * A flush covers what had been answered when it came, and nothing that was
- * still on its way: a file system that doesn't wait for its writes before it
- * flushes is found out. A write with FUA is never taken back. Blocks of 4 KiB
- * are written whole or not at all, several of one write are torn apart.
+ * A flush covers the writes that were answered before the flush arrived, and
+ * no later ones. So the SSD loses writes of a file system that flushes without
+ * waiting for its writes. A write with FUA is never taken back. A block of
+ * 4 KiB is written whole or not at all; a write of several blocks may be torn.
  */
 #include <endian.h>
 #include <errno.h>
@@ -175,7 +175,7 @@ static void flush(size_t covered)
 	memmove(writes, writes + covered, nr_writes * sizeof(*writes));
 }
 
-/* The power is gone: some of what was in the cache is. */
+/* The power cut: takes a random part of the cached writes back from the image. */
 static void lose(void)
 {
 	static const unsigned int percents[] = { 0, 0, 10, 50, 90, 100 };

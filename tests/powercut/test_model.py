@@ -235,7 +235,7 @@ class TestNames:
 
 
 class Device:
-    """A system that keeps its promises and is else as nasty as it may be: page by page, old or new."""
+    """A system that keeps its promises, and otherwise leaves each page old or new at random."""
 
     def __init__(self, chooser):
         self.chooser = chooser

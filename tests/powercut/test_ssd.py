@@ -140,7 +140,7 @@ def test_a_second_flush_covers_it(use, seed):
 
 
 def test_drive_comes_again(program, tmp_path):
-    """When a boot that the emulator has spoiled is tried once more, with the same image."""
+    """The SSD starts again with the same image, as for a second try after the emulator spoiled a boot."""
     with Drive(program, tmp_path / "image", BYTES, 1, tmp_path / "report", tmp_path / "socket") as drive:
         first = Client(drive.socket)
         first.ask(WRITE, 0, data=NEW, flags=FUA)

@@ -4,10 +4,10 @@
  *
  *	writer DIRECTORY PLANS NOISE WRITERS
  *
- * Writer w works in DIRECTORY/d<w> after PLANS/plan.<w> (struct op, one after
- * the other). It says in shared memory which operation it begins and which
- * one has returned: an ivshmem device, whose memory is a file of the host's.
- * It begins when the host says there that the plans are written.
+ * Writer w carries out PLANS/plan.<w>, a sequence of struct op, in
+ * DIRECTORY/d<w>. It tells in shared memory which operation begins and which
+ * one has returned. The memory is an ivshmem device's, a file of the host's.
+ * The writers begin when the host says there that the plans are written.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -185,7 +185,7 @@ static bool sync_directory(bool all)
 	return !close(fd) && good;
 }
 
-/* The owner is there from the first: in the transaction that makes the file. */
+/* The new file has its owner from the transaction that creates it. */
 static bool create(const struct op *op)
 {
 	int fd;
@@ -271,7 +271,7 @@ static const void *map_whole(const char *path, size_t *bytes)
 
 	if (fd < 0 || fstat(fd, &st))
 		die(path);
-	/* Read before the start: no page of it is to come from the host in the middle. */
+	/* All pages are read before the start, so that no page comes from the host during the run. */
 	map = mmap(NULL, st.st_size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0);
 	if (map == MAP_FAILED)
 		die(path);

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the tests of the forebay command share: the command, images of caches, and a kernel that is not there."""
+"""What the tests of the forebay command share: the command, images of caches and logs, and a folder in place of
+device-mapper."""
 
 import json
 import os
@@ -16,6 +17,9 @@ IN_MACHINE = os.uname().nodename == "forebay-vm"
 
 DONE, REPAIRED, LEFT, FAILED, USAGE = 0, 1, 4, 8, 16
 
+ERRNO = {"EINTR": 4, "EIO": 5, "ENXIO": 6, "EBUSY": 16, "EINVAL": 22, "ERANGE": 34}
+LOG_TABLE = "253:0 259:0 4 slots 3 origin_id " + b"TEST-one".hex().ljust(128, "0")
+
 
 @dataclass
 class Result:
@@ -30,14 +34,14 @@ class Result:
 
 @pytest.fixture(scope="session")
 def command():
-    """The forebay command, built if need be; for the test machine on the host, before."""
+    """The forebay command, built if necessary. The test machine uses what the host has built."""
     if not IN_MACHINE:
         subprocess.run(["make", "-s", "-C", CHECKOUT / "tools", f"O={BUILD}"], check=True)
     return BUILD / "forebay"
 
 
 def build_helper(name, *core_files):
-    """Builds one of the helpers that write records with core's own code; on the host, used in the test machine too."""
+    """Builds a helper that writes records with core's own code. The test machine uses what the host has built."""
     program = BUILD / name
     core = CHECKOUT / "core"
     sources = [CHECKOUT / f"tests/tools/{name}.c", *(core / file for file in core_files), core / "host_pm.c"]
@@ -69,7 +73,7 @@ def fuzz_log():
 
 @pytest.fixture
 def forebay(command):
-    """Runs the command; gives back status, standard output and standard error."""
+    """Runs the command; returns status, standard output and standard error."""
     def run(*arguments, **environment):
         done = subprocess.run([command, *map(str, arguments)], capture_output=True, text=True, timeout=20,
                               stdin=subprocess.DEVNULL, env={**os.environ, "LC_ALL": "C.UTF-8", **environment})
@@ -90,7 +94,7 @@ def blank(tmp_path):
 
 @pytest.fixture
 def cache(blank, forebay, make_store):
-    """A formatted image, with the records asked for: cache("bind", "file 0 0 live", "page 0 0 7 out-of-sync")."""
+    """A formatted image with some records: cache("bind", "file 0 0 live", "page 0 0 7 out-of-sync")."""
     def make(*commands, size=16 * MIB):
         path = blank(size)
         assert forebay("format", path).status == DONE
@@ -101,7 +105,7 @@ def cache(blank, forebay, make_store):
 
 @pytest.fixture
 def log(blank, forebay, make_log):
-    """A formatted write log, with the entries asked for: log("open 0", "write 100 8", options=["--data-checksums"])."""
+    """A formatted write log with some entries: log("open 0", "write 100 8", options=["--data-checksums"])."""
     def make(*commands, size=4 * MIB, options=()):
         path = blank(size, name="log.img")
         assert forebay("writelog", "format", *options, path).status == DONE
@@ -136,3 +140,66 @@ def patch():
             image.seek(offset)
             image.write(data)
     return write
+
+
+@pytest.fixture(scope="session")
+def fake_mapper():
+    """The library that stands in for libdevmapper."""
+    library = BUILD / "fake_mapper.so"
+    BUILD.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["gcc", "-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", "-o", library,
+                    CHECKOUT / "tests/tools/fake_mapper.c"], check=True)
+    return library
+
+
+class Mapper:
+    """A folder in place of the kernel (see fake_mapper.c), and the command that uses the folder."""
+
+    def __init__(self, folder, library, forebay):
+        self.folder, self.forebay = folder / "mapper", forebay
+        self.environment = {"LD_PRELOAD": str(library), "FAKE_MAPPER": str(self.folder), "FOREBAY_SYSROOT": str(folder)}
+        (self.folder / "answers").mkdir(parents=True)
+        origin, numbers = folder / "sys/devices/dm-0", folder / "sys/dev/block/253:0"
+        (origin / "dm").mkdir(parents=True)
+        (origin / "dm/name").write_text("one\n")
+        numbers.parent.mkdir(parents=True)
+        numbers.symlink_to(origin)
+
+    def device(self, name, target, status, table):
+        """A mapped device in use."""
+        for file, text in {"target": target, "status": status, "table": table}.items():
+            (self.folder / name).mkdir(exist_ok=True)
+            (self.folder / name / file).write_text(text)
+
+    def log(self, health="ok", mode="write", used=3, options="slots 3", **values):
+        """A write log of 16 generations of 1 MiB, called fast."""
+        values = {"regions": 12, "writeback_sectors": 0, "superseded_sectors": 0, "origin_errors": 0, "medium_errors": 0,
+                  "lost_reads": 0} | values
+        pairs = " ".join(f"{key} {value}" for key, value in values.items())
+        self.device("fast", "forebay-wlog", f"{health} {mode} {used}/16 {used * MIB}/{16 * MIB} {2 * len(values)} {pairs}",
+                    LOG_TABLE.replace("4 slots 3", f"{2 + len(options.split())} {options}"))
+
+    def cache(self, used=12, evicted=0):
+        """A transit cache of 4096 slots, called quick."""
+        self.device("quick", "forebay-transit", f"ok transit {used}/4096 4 refused 0 evicted {evicted}", "253:0 2 workers 3")
+
+    def answer(self, line, error=0, times=None, seconds=0, text=""):
+        """Sets the result of a request: of the line that the journal gets of it."""
+        times = (9 if error else 0) if times is None else times
+        (self.folder / "answers" / line).write_text(f"{ERRNO[error] if error else 0} {times} {seconds} {text}")
+
+    def journal(self):
+        """The requests to the kernel so far, one a line."""
+        path = self.folder / "journal"
+        return path.read_text().splitlines() if path.exists() else []
+
+    def __call__(self, *arguments):
+        return self.forebay(*arguments, **self.environment)
+
+
+@pytest.fixture
+def mapper(fake_mapper, forebay, tmp_path, monkeypatch, log):
+    """There are no devices. The log is an image, whose name is that of a device with an unknown number."""
+    monkeypatch.chdir(tmp_path)
+    os.link(log("bind 131072 TEST-one", "open 0", "write 8 8"), "259:0")
+    return Mapper(tmp_path, fake_mapper, forebay)

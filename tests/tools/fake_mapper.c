@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A library to preload: stands in for libdevmapper, with a folder, $FAKE_MAPPER, in place of the kernel. A folder
- * in it is a mapped device, whose files "target", "status", "table", "suspended" and "open" say what the kernel
- * would; "targets" names one that is loaded. What it is told to do is added to "journal", a line each:
+ * A library to preload. It replaces libdevmapper, and the folder $FAKE_MAPPER replaces the kernel. A folder in
+ * $FAKE_MAPPER is a mapped device; its files "target", "status", "table", "suspended" and "open" hold what the
+ * kernel would say. "targets" names a target that is loaded. Each request is added to "journal" as a line:
  *
  *	create NAME TABLE, reload NAME TABLE, resume NAME, remove NAME, message NAME WORDS
  *
- * A file in the folder "answers" with such a line as its name says what comes of that: "ERRNO TIMES SECONDS TEXT",
- * so many times an error, after so many seconds; the text is what a message answers.
+ * A file in the folder "answers", named like such a line, holds the result of the request: "ERRNO TIMES SECONDS
+ * TEXT". The request fails with ERRNO so many TIMES, and takes SECONDS. TEXT is the answer to a message.
  *
  * $FAKE_SIGNAL is sent to a process as soon as it has forked; $FAKE_BYTES is the size of every block device.
  */
@@ -44,7 +44,7 @@ static const char *path(const char *name, const char *file)
 	return text;
 }
 
-/* The first line of a file; "": there is none. */
+/* The first line of a file; "" if there is no file. */
 static char *load(const char *name, const char *file, char text[TEXT])
 {
 	FILE *from = fopen(path(name, file), "r");
@@ -69,7 +69,7 @@ static bool exists(const struct dm_task *task)
 	return *task->name && !access(path(task->name, "target"), F_OK);
 }
 
-/* Notes what is to be done, and finds what comes of it. */
+/* Adds a request to the journal, and finds its result. */
 static bool told(struct dm_task *task, const char *what, const char *more)
 {
 	char line[3 * TEXT], text[TEXT], left[TEXT + 64];
@@ -119,7 +119,7 @@ static bool list_devices(struct dm_task *task)
 	return dir && !closedir(dir);
 }
 
-/* One that is always there, and another. */
+/* A target that is always loaded, and the one named in "targets". */
 static void list_targets(struct dm_task *task)
 {
 	struct dm_versions *first = (void *)task->list, *second = (void *)(task->list + 64);

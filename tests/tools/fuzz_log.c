@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * fuzz_log PATH SEED: changes the good log in PATH as tests/core does when it
- * mutates images; the same seed makes the same change.
+ * fuzz_log PATH SEED: mutates the good log in PATH, with the code of tests/core. The same seed makes the same
+ * change.
  */
 #include <fcntl.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  * Makes a write log hold what a crash might have left there, with core's own code:
  *
  *	make_log PATH COMMAND...
- *	  bind SECTORS NAME       bind the log to an origin; -: without a name
+ *	  bind SECTORS NAME       bind the log to an origin; "-": without a name
  *	  open N                  open generation N under the next identifier
  *	  write SECTOR NR         log a write, in chunk 0 of the generation opened last
  *	  discard SECTOR NR       the same for a discard
@@ -62,7 +62,7 @@ static void log_entry(enum wl_op op, char **argv)
 	u8 data[512];
 
 	memset(data, (int)sector, sizeof(data));
-	assert(wl_slot_room(&wl, &slot, nr << 9) == nr << 9 || op != WL_OP_WRITE);
+	assert(wl_slot_space(&wl, &slot, nr << 9) == nr << 9 || op != WL_OP_WRITE);
 	wl_begin(&wl, &slot, op, sector, nr, seq++);
 	for (u64 i = 0; op == WL_OP_WRITE && i < nr; i++)
 		wl_write(&wl, &slot, data, sizeof(data));

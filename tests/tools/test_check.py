@@ -11,7 +11,7 @@ SUPER_SIZE = 144
 
 
 def damaged(forebay, image, arguments=()):
-    """Checks an image that must be found damaged, and not be written to."""
+    """Checks a damaged image: the check must find that, and must not write."""
     before = image.read_bytes()
     result = forebay("check", *arguments, image)
     assert result.status == LEFT
@@ -123,7 +123,7 @@ def test_what_is_no_cache_cannot_be_checked(forebay, blank, tmp_path):
 
 
 def test_a_newer_format_cannot_be_checked(forebay, cache, patch):
-    """As a later Forebay would leave it: another version, a right checksum."""
+    """A later version of the format, with a correct checksum."""
     image = cache()
     superblock = bytearray(image.read_bytes()[:SUPER_SIZE])
     superblock[8] = 2

@@ -10,8 +10,20 @@ import pytest
 from conftest import BUILD, CHECKOUT
 from test_usage import VERBS
 
-PAGES = [CHECKOUT / "docs/man" / name for name in ("forebay.8", "forebay.5", "forebay.3")]
+PAGES = sorted((CHECKOUT / "docs/man").glob("*.[0-9]"))
+# The verbs without a noun, by the page that describes them. man finds the other verbs of a page under their own names, too.
+VERB_PAGES = {"forebay-cache.8": ("format", "status", "probe", "check", "drain"), "forebay-pin.8": ("pin", "unpin", "attach", "detach", "drop")}
 COMPLETION = CHECKOUT / "packaging/completion/forebay"
+
+
+def page_of(verb):
+    """Name of the man page that describes a verb: one for each noun."""
+    noun, _, rest = verb.partition(" ")
+    return f"forebay-{noun}.8" if rest else next(page for page, verbs in VERB_PAGES.items() if verb in verbs)
+
+
+def man(name):
+    return (CHECKOUT / "docs/man" / name).read_text()
 
 
 @pytest.mark.skipif(not shutil.which("mandoc"), reason="no mandoc")
@@ -23,13 +35,25 @@ def test_man_page_is_well_formed(page):
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_man_page_has_every_option(verb):
-    text = PAGES[0].read_text()
+    text = man(page_of(verb))
     section = re.search(rf"^\.Ss forebay {verb}\n(.*?)^\.S[sh] ", text, re.MULTILINE | re.DOTALL)[1]
     described = {f"-{option}" for option in re.findall(r"^\.It Fl (\S+)", section, re.MULTILINE)}
     assert described == set(VERBS[verb])
     words = r"\s+(?:\.Cm )?".join(verb.split())
-    synopsis = re.search(rf"^\.Cm {words}\n(.*?)^\.Nm$", text, re.MULTILINE | re.DOTALL)[1]
+    synopsis = re.search(rf"^\.Cm {words}\n(.*?)^\.(?:Nm forebay$|Sh )", text, re.MULTILINE | re.DOTALL)[1]
     assert {f"-{option}" for option in re.findall(r"^\.(?:Op )?Fl (\S+)", synopsis, re.MULTILINE)} == described
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_overview_leads_to_the_page_of_a_verb(verb):
+    """forebay.8 lists the verbs with their pages; a verb without a noun is in the page's own NAME, so that apropos finds it."""
+    page = page_of(verb).removesuffix(".8")
+    noun, last = verb.split() if " " in verb else ("", verb)
+    item = re.search(rf"^\.It Xr {page} 8\n\.Cm (.*?) :$", man("forebay.8"), re.MULTILINE)[1]
+    assert last in re.findall(r"\w+", item) and item.startswith(noun)
+    assert f"\n.Xr {page} 8" in re.search(r"^\.Sh SEE ALSO\n.*", man("forebay.8"), re.MULTILINE | re.DOTALL)[0]
+    if not noun:
+        assert re.search(rf"^\.Nm forebay-{verb}( ,)?$", man(f"{page}.8"), re.MULTILINE)
 
 
 def complete(*words, stubs=""):
@@ -58,7 +82,7 @@ def test_completion_of_help():
 
 
 def test_completion_of_keys_and_values():
-    """bash takes an = for a word of its own."""
+    """bash splits the words at "="."""
     assert complete("forebay", "writelog", "create", "--option", "on") == ["on_damage="]
     assert complete("forebay", "writelog", "create", "--option", "on_damage", "=") == ["stop", "skip"]
     assert complete("forebay", "writelog", "create", "--option", "on_damage", "=", "sk") == ["skip"]
@@ -78,7 +102,7 @@ def test_completion_behind_the_device():
 
 
 def test_completion_of_what_to_create_from():
-    """A disk for what is below, persistent memory for the log, and nothing for the name."""
+    """Disks for the device below, persistent memory for the log, nothing for the name."""
     stubs = "_forebay_disks() { echo /dev/disk; }; _forebay_devices() { echo /dev/memory; };"
     for options in ([], ["--any-origin"], ["--option", "slots", "=", "4"], ["--option", "slots=4"]):
         create = ["forebay", "writelog", "create", *options]
@@ -90,7 +114,7 @@ def test_completion_of_what_to_create_from():
 
 
 def test_completion_of_what_has_a_status(tmp_path):
-    """The mapped devices, and what they were made of: by `dmsetup deps`, of which this is what it prints of two."""
+    """Mapped devices, and the devices below them. The script prints what `dmsetup deps` prints for two devices."""
     program = tmp_path / "dmsetup"
     program.write_text("""#!/bin/sh
         case $* in
@@ -106,30 +130,40 @@ def test_completion_of_what_has_a_status(tmp_path):
 
 
 def test_policies_are_those_of_the_target(forebay):
-    """Where people read of them, and in the completion."""
+    """In the help, the documents and the completion."""
     policies = set(re.findall(r"&dtc_policy_(\w+)", (CHECKOUT / "dm/transit/params.c").read_text()))
     assert "transit" in policies and set(complete("forebay", "transit", "create", "--option", "policy", "=")) == policies
     table = re.search(r"^## Policies\n(.*?)\n\n", (CHECKOUT / "docs/transit.md").read_text(), re.MULTILINE | re.DOTALL)[1]
     assert set(re.findall(r"^\| `(\w+)`", table, re.MULTILINE)) == policies
-    section = re.search(r"^\.It Cm policy\n(.*?)^\.It", PAGES[0].read_text(), re.MULTILINE | re.DOTALL)[1]
+    section = re.search(r"^\.It Cm policy\n(.*?)^\.It", man("forebay-transit.8"), re.MULTILINE | re.DOTALL)[1]
     for text in section, forebay("transit", "create", "--help").out:
         assert policies <= set(re.findall(r"\w+", text))
 
 
 def test_json_of_a_log_is_documented(forebay, blank):
-    """By name, in docs/writelog.md and in the man page: all that status and check have of a log that is not in use."""
+    """docs/writelog.md and the man page name every key of status and check for a log that is not in use."""
     log = blank(name="log.img")
     assert forebay("writelog", "format", log).status == 0
     keys = set(forebay("writelog", "status", "--json", log).json[0]) | set(forebay("writelog", "check", "--json", log).json)
     page = re.search(r"^## JSON\n(.*?)^## ", (CHECKOUT / "docs/writelog.md").read_text(), re.MULTILINE | re.DOTALL)[1]
     assert keys <= set(re.findall(r"`(\w+)`", page))
-    man = re.search(r"^\.Ss forebay writelog status\n(.*?)^\.Ss forebay writelog flush", PAGES[0].read_text(), re.MULTILINE | re.DOTALL)[1]
-    assert keys <= set(re.findall(r"\w+", man))
+    section = re.search(r"^\.Ss forebay writelog status\n(.*?)^\.Ss forebay writelog flush", man("forebay-writelog.8"),
+                        re.MULTILINE | re.DOTALL)[1]
+    assert keys <= set(re.findall(r"\w+", section))
 
 
 def test_install(command, tmp_path):
     subprocess.run(["make", "-s", "-C", CHECKOUT / "tools", f"O={BUILD}", f"DESTDIR={tmp_path}", "PREFIX=/usr", "install"],
                    check=True)
     installed = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
-    assert installed == {"usr/sbin/forebay", "usr/share/man/man8/forebay.8", "usr/share/man/man5/forebay.5",
-                         "usr/share/bash-completion/completions/forebay"}
+    manuals = {f"usr/share/man/man{page.suffix[1:]}/{page.name}" for page in PAGES if page.suffix != ".3"}
+    others = {f"usr/share/man/man8/forebay-{verb}.8" for verbs in VERB_PAGES.values() for verb in verbs}
+    assert installed == manuals | others | {"usr/sbin/forebay", "sbin/mount.forebay", "usr/share/bash-completion/completions/forebay",
+                                            "usr/lib/udev/rules.d/64-forebay.rules"}
+    for page, verbs in VERB_PAGES.items():
+        for verb in verbs:
+            if page != f"forebay-{verb}.8":
+                assert (tmp_path / f"usr/share/man/man8/forebay-{verb}.8").read_text() == f".so man8/{page}\n"
+    assert 'IMPORT{program}="/usr/sbin/forebay probe --udev $devnode"' in (tmp_path / "usr/lib/udev/rules.d/64-forebay.rules").read_text()
+    subprocess.run(["make", "-s", "-C", CHECKOUT / "tools", f"O={BUILD}", f"DESTDIR={tmp_path}", "PREFIX=/usr", "uninstall"], check=True)
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]

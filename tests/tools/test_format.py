@@ -142,7 +142,7 @@ def test_refuses_sizes_not_settled(forebay, cache):
     image = cache("bind", "file 0 12345 live")
     result = forebay("format", image)
     assert result.status == FAILED
-    assert "holds the size of 1 file of" in result.err
+    assert "holds the size or time of 1 file of" in result.err
 
 
 def test_refuses_damaged_records(forebay, cache, patch, tables):
@@ -164,3 +164,22 @@ def test_refuses_a_cache_with_two_damaged_superblocks(forebay, cache, patch):
     assert "damaged" in result.err
 
 
+def test_refuses_a_write_log_that_holds_writes(forebay, log):
+    """Like `writelog format`, with the number of writes, and how to keep them."""
+    image = log("bind 1000 disk17", "open 0", "write 8 8", "discard 0 4")
+    before = image.read_bytes()
+    result = forebay("format", image)
+    assert result.status == FAILED and not result.out
+    assert "is a write log that holds 2 writes (4 KiB) not yet on its origin" in result.err
+    assert f"forebay writelog create NAME ORIGIN {image}" in result.err and "disk17" in result.err and "--force" in result.err
+    assert image.read_bytes() == before
+    assert forebay("format", "--force", image).status == DONE
+
+
+def test_write_log_refuses_a_cache_that_holds_pages(forebay, cache):
+    image = cache("bind", "file 0 0 live", "page 0 0 0 out-of-sync")
+    before = image.read_bytes()
+    result = forebay("writelog", "format", image)
+    assert result.status == FAILED and "is a cache that holds 1 page (4 KiB) not yet written" in result.err
+    assert f"mount -t forebay -o cache={image}" in result.err and image.read_bytes() == before
+    assert forebay("writelog", "format", "--force", image).status == DONE

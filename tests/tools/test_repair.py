@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""forebay check --repair: sets damaged records aside, and nothing else; never without being told twice."""
+"""forebay check --repair: sets damaged records aside, and nothing else, and only after a confirmation."""
 
 import os
 import pty
@@ -23,7 +23,7 @@ def broken_fixture(cache, patch, tables):
 
 
 def on_a_terminal(command, image, answer):
-    """Runs the repair with somebody at the keyboard; returns the status and what was on the screen."""
+    """Runs the repair on a terminal, with an answer typed; returns the status and the output."""
     ours, theirs = pty.openpty()
     os.write(ours, answer)
     done = subprocess.run([command, "check", "--repair", image], stdin=theirs, stdout=subprocess.PIPE, text=True,
@@ -34,7 +34,7 @@ def on_a_terminal(command, image, answer):
 
 
 def test_repair(forebay, broken, tables):
-    """What is left is what was good."""
+    """All good records are left, and no others."""
     result = forebay("check", "--repair", "--yes", broken)
     assert result.status == REPAIRED, result.err
     assert "handle type 1: ee 00" in result.out and "page 9 of the file (from byte 36864)" in result.out
@@ -101,7 +101,7 @@ def test_clean_cache_is_left_alone(forebay, cache):
 
 
 def test_all_is_listed(forebay, cache):
-    """Also where check alone cuts the list short."""
+    """Also where check without --repair would shorten the list."""
     image = cache("file 0 0 live", *(f"page {page} 0 1 clean" for page in range(100)))
     result = forebay("check", "--repair", "--yes", image)
     assert result.status == REPAIRED

@@ -12,7 +12,7 @@ MOUNTED = {
     "cache_uuid": "11111111-1111-1111-1111-111111111111", "lower_uuid": "22222222-2222-2222-2222-222222222222",
     "mode": "auto", "persistence": "memory-controller", "volatile_cache": 0,
     "pages_total": 1000, "pages_free": 700, "pages_clean": 200, "pages_out_of_sync": 100, "pages_dirty": 0,
-    "pages_unplaced": 0, "files_total": 64, "files_used": 3, "pages_recovered": 0, "syncs_absorbed": 300,
+    "pages_unplaced": 0, "pages_lost": 0, "pages_busy": 0, "files_total": 64, "files_used": 3, "pages_recovered": 0, "syncs_absorbed": 300,
     "syncs_lower": 100, "pages_absorbed": 512, "pages_written_back": 256, "pages_reclaimed": 0, "cache_full": 0,
     "writeback_errors": 0, "last_error": 0, "pages_pinned": 0, "pin_limit": 500, "pin_limit_user": 250,
 }

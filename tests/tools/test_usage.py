@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""How the command takes and refuses its arguments."""
+"""How the command accepts and refuses arguments."""
 
 import re
 
@@ -10,6 +10,7 @@ from conftest import CHECKOUT, DONE, USAGE
 VERBS = {
     "format": ["--force", "--files", "--uuid", "--json"],
     "status": ["--json"],
+    "probe": ["--udev", "--json"],
     "check": ["--force", "--json", "--repair", "--yes", "--repair", "--yes"],
     "drain": ["--discard-unplaced", "--quiet"],
     "pin": [], "unpin": [], "attach": [], "detach": [],
@@ -59,7 +60,7 @@ def test_help_of_a_verb_names_its_options(forebay, verb):
 def test_unknown_option(forebay, verb, option):
     result = forebay(*verb.split(), option)
     assert result.status == USAGE and not result.out
-    assert result.err.startswith(f"forebay {verb}: no such option")
+    assert result.err.startswith(f"forebay {verb}: unknown option")
     assert option in result.err
     assert f"usage: forebay {verb} " in result.err
 
@@ -89,11 +90,11 @@ def test_help_lists_the_options_of_the_target(forebay, noun):
 
 @pytest.mark.parametrize("noun", OPTIONS)
 def test_options_are_those_of_the_target(noun):
-    """What the kernel takes; origin_id is for create itself."""
+    """As the target's params.c has them, except origin_id and any_origin, which create sets itself."""
     source = (CHECKOUT / "dm" / noun / "params.c").read_text(encoding="utf-8")
     found = re.findall(r'^\tDWL_NUMBER\((\w+),.*(?:true|false)\),$|^\t\[\w+\] = { "(\w+)"', source, re.MULTILINE)
     taken = {first or second for first, second in found} | set(re.findall(r'strcmp\(key, "(\w+)"', source))
-    assert taken - {"origin_id"} == set(OPTIONS[noun])
+    assert taken - {"origin_id", "any_origin"} == set(OPTIONS[noun])
     later = re.findall(r'DWL_NUMBER\((\w+),.*true\)|{ "(\w+)", true', source)
     assert {first or second for first, second in later} == SETTABLE & set(OPTIONS[noun])
 
@@ -108,58 +109,91 @@ def test_no_verb_and_unknown_verb(forebay):
     assert forebay().status == USAGE
     result = forebay("drian")
     assert result.status == USAGE
-    assert "no such verb: drian" in result.err
+    assert "unknown verb 'drian'" in result.err
     assert "Did you mean `forebay drain`" in result.err
     assert "Did you mean" not in forebay("xyz").err
     for noun, verbs in {"writelog": "format, create, status, check, ", "emu": "create, list, ", "transit": "create, status, "}.items():
         result = forebay(noun)
-        assert result.status == USAGE and f"{noun} wants a verb: {verbs}" in result.err and f"`forebay {noun} --help`" in result.err
+        assert result.status == USAGE and f"{noun} needs a verb: {verbs}" in result.err and f"`forebay {noun} --help`" in result.err
     result = forebay("transit", "xx")
-    assert result.status == USAGE and "no such verb: transit xx" in result.err and "`forebay transit --help`" in result.err
+    assert result.status == USAGE and "unknown verb 'transit xx'" in result.err and "`forebay transit --help`" in result.err
     result = forebay("writelog", "chekc")
     assert result.status == USAGE
-    assert "no such verb: writelog chekc" in result.err
-    assert "Did you mean `forebay writelog create`" in result.err
-    assert "Did you mean `forebay transit remove`" in forebay("transit", "rm").err
+    assert "unknown verb 'writelog chekc'" in result.err
+    assert "Did you mean `forebay writelog check`" in result.err
+    assert "Did you mean `forebay transit remove`" in forebay("transit", "remvoe").err
+
+
+DESTRUCTIVE = {"format", "writelog format", "emu remove", "emu cut"}
+
+
+def near_misses(word):
+    """Each word with a letter left out, doubled or replaced, and with two letters swapped."""
+    for i in range(len(word)):
+        yield word[:i] + word[i + 1:]
+        yield word[:i] + word[i] + word[i:]
+        yield word[:i] + "q" + word[i + 1:]
+        yield word[:i] + word[i + 1:i + 2] + word[i] + word[i + 2:]
+
+
+@pytest.mark.parametrize("words", ["flush", "fsck", "umount", "mount", "mkfs", "mkfs.forebay", "f", "for", "formatt", "fromat", "", "x" * 300,
+                                   "writelog fmt", "writelog formta", "writelog fsck", "writelog rm", "emu rm", "emu rmove", "emu cat", "transit rm"])
+def test_what_no_verb_is_proposed_for(forebay, words):
+    """Not for a word of another program, and not if the nearest verb destroys data."""
+    result = forebay(*(words.split() or [""]))
+    assert result.status == USAGE and "unknown verb" in result.err
+    assert "Did you mean" not in result.err
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_near_miss_proposes_nothing_that_destroys(forebay, verb):
+    *noun, word = verb.split()
+    proposed = set()
+    for miss in set(near_misses(word)) - {name.split()[-1] for name in VERBS}:
+        said = forebay(*noun, miss).err
+        proposed |= set(re.findall("Did you mean `forebay (.*)`", said))
+    assert not proposed & DESTRUCTIVE
+    assert verb in proposed or verb in DESTRUCTIVE
 
 
 @pytest.mark.parametrize("arguments, complaint", [
-    (["format"], "want one device"),
-    (["format", "a", "b"], "want one device"),
-    (["format", "--files"], "--files wants a value"),
+    (["format"], "expected one device"),
+    (["format", "a", "b"], "expected one device"),
+    (["format", "--files"], "--files needs a value"),
     (["format", "--files", "0", "x"], "--files 0"),
     (["format", "--files", "-1", "x"], "--files -1"),
     (["format", "--files", "4194305", "x"], "from 1 to 4194304"),
     (["format", "--files", "3k", "x"], "--files 3k"),
     (["format", "--uuid", "zzz", "x"], "--uuid zzz"),
     (["format", "--json=yes", "x"], "--json=yes"),
-    (["check"], "want one device or image"),
-    (["drain"], "want one mount point"),
-    (["writelog", "format"], "want one device"),
-    (["writelog", "format", "--generations", "1", "x"], "--generations wants a number from 2 to 4096, not 1"),
+    (["check"], "expected one device or image"),
+    (["drain"], "expected one mount point"),
+    (["probe"], "expected one device or image"),
+    (["writelog", "format"], "expected one device"),
+    (["writelog", "format", "--generations", "1", "x"], "--generations needs a number from 2 to 4096, not 1"),
     (["writelog", "format", "--generations", "4097", "x"], "not 4097"),
-    (["writelog", "format", "--chunk-size", "20000", "x"], "--chunk-size wants a multiple of 4096 from 16384 to 16777216"),
+    (["writelog", "format", "--chunk-size", "20000", "x"], "--chunk-size needs a multiple of 4096 from 16384 to 16777216"),
     (["writelog", "format", "--chunk-size", "8192", "x"], "from 16384 to 16777216, not 8192"),
-    (["writelog", "format", "--align", "768", "x"], "--align wants 256, 512, 1024, 2048 or 4096, not 768"),
-    (["writelog", "format", "--uuid", "zzz", "x"], "--uuid wants a UUID, not zzz"),
-    (["writelog", "create", "a", "b"], "want a name, an origin and a log"),
-    (["writelog", "create", "--option", "slots", "a", "b", "c"], "--option slots: want KEY=VALUE"),
-    (["writelog", "create", "--option", "slots=1 2", "a", "b", "c"], "want KEY=VALUE"),
-    (["writelog", "create", "--option", "slot=1", "a", "b", "c"], "--option slot=1: there is no such option; there are slots, block_size, "),
-    (["writelog", "create", "--option", "origin_id=00", "a", "b", "c"], "there is no such option"),
-    (["writelog", "check"], "want one device or image"),
-    (["writelog", "flush"], "want the name of one mapped device"),
-    (["writelog", "remove", "a", "b"], "want the name of one mapped device"),
-    (["writelog", "resume"], "want the name of one mapped device"),
-    (["writelog", "set", "a"], "want the name of a mapped device, and what to set"),
-    (["writelog", "set", "a", "depth"], "depth: want KEY=VALUE"),
-    (["writelog", "latency"], "want the name of one mapped device"),
-    (["writelog", "latency", "a", "o"], "o: want on or off"),
-    (["transit", "create", "a"], "want a name and a device"),
-    (["transit", "create", "--option", "slots=3", "a", "b"], "there is no such option; there are cache_size, "),
-    (["transit", "flush"], "want the name of one mapped device"),
-    (["transit", "create", "--option", "workers", "a", "b"], "--option workers: want KEY=VALUE"),
-    (["transit", "remove"], "want the name of one mapped device"),
+    (["writelog", "format", "--align", "768", "x"], "--align needs 256, 512, 1024, 2048 or 4096, not 768"),
+    (["writelog", "format", "--uuid", "zzz", "x"], "--uuid needs a UUID, not zzz"),
+    (["writelog", "create", "a", "b"], "expected a name, an origin and a log"),
+    (["writelog", "create", "--option", "slots", "a", "b", "c"], "--option slots: expected KEY=VALUE"),
+    (["writelog", "create", "--option", "slots=1 2", "a", "b", "c"], "expected KEY=VALUE"),
+    (["writelog", "create", "--option", "slot=1", "a", "b", "c"], "--option slot=1: unknown option; the options are slots, block_size, "),
+    (["writelog", "create", "--option", "origin_id=00", "a", "b", "c"], "unknown option"),
+    (["writelog", "check"], "expected one device or image"),
+    (["writelog", "flush"], "expected the name of one mapped device"),
+    (["writelog", "remove", "a", "b"], "expected the name of one mapped device"),
+    (["writelog", "resume"], "expected the name of one mapped device"),
+    (["writelog", "set", "a"], "expected the name of a mapped device, and options to set"),
+    (["writelog", "set", "a", "depth"], "depth: expected KEY=VALUE"),
+    (["writelog", "latency"], "expected the name of one mapped device"),
+    (["writelog", "latency", "a", "o"], "o: expected on or off"),
+    (["transit", "create", "a"], "expected a name and a device"),
+    (["transit", "create", "--option", "slots=3", "a", "b"], "unknown option; the options are cache_size, "),
+    (["transit", "flush"], "expected the name of one mapped device"),
+    (["transit", "create", "--option", "workers", "a", "b"], "--option workers: expected KEY=VALUE"),
+    (["transit", "remove"], "expected the name of one mapped device"),
 ])
 def test_wrong_arguments(forebay, arguments, complaint):
     result = forebay(*arguments)

@@ -16,7 +16,7 @@ LINE = 64
 
 
 def damaged(forebay, image, arguments=()):
-    """Checks a log that must be found damaged, and not be written to."""
+    """Checks a damaged log: the check must find that, and must not write."""
     before = image.read_bytes()
     result = forebay("writelog", "check", *arguments, image)
     assert result.status == LEFT
@@ -52,6 +52,18 @@ def test_smallest_log(forebay, blank):
     assert result.status == FAILED and "at least 1 MiB" in result.err
     result = forebay("writelog", "format", blank(0))
     assert result.status == FAILED and "is empty" in result.err
+
+
+def test_large_devices_are_used_as_a_whole(forebay, blank):
+    """A generation has at most 16 GiB, so there are more of them. Unused space is reported; the target takes 1 TiB at most."""
+    image, size = blank(300 << 30), 300 << 30
+    chunks = ["--chunk-size", 16 << 20]         # large ones: few headers in the sparse file
+    made = forebay("writelog", "format", "--json", *chunks, image).json
+    assert size - (1 << 30) < made["bytes_total"] <= size and made["generations_total"] == 19
+    result = forebay("writelog", "format", "--force", *chunks, "--generations", 8, image)
+    assert result.status == DONE and "172.0 GiB of the 300.0 GiB" in result.err and "choose more generations" in result.err
+    result = forebay("writelog", "format", blank((1 << 40) + MIB))
+    assert result.status == FAILED and "more than 1 TiB" in result.err
 
 
 def test_refuses_more_than_fits(forebay, blank):
@@ -99,7 +111,7 @@ def test_a_cache_is_no_log(forebay, cache):
     for verb in ("format", "check", "status"):
         result = forebay("writelog", verb, image)
         assert result.status == FAILED
-        assert "is a cache of the forebay file system, not a write log" in result.err
+        assert ("is a cache that holds 1 page" if verb == "format" else "is a cache of the forebay file system, not a write log") in result.err
     assert image.read_bytes() == before
     assert forebay("writelog", "format", "--force", image).status == DONE
 
@@ -110,7 +122,7 @@ def test_a_log_is_no_cache(forebay, log):
     for verb in ("format", "check", "status"):
         result = forebay(verb, image)
         assert result.status == FAILED
-        assert "is a write log of forebay-writelog, not a cache" in result.err
+        assert ("is a write log that holds 1 write" if verb == "format" else "is a write log of forebay-writelog, not a cache") in result.err
     assert image.read_bytes() == before
     assert forebay("format", "--force", image).status == DONE
 
@@ -186,11 +198,11 @@ def test_a_lost_chunk_is_missed(forebay, log, log_offsets, patch):
 
 
 def test_says_that_it_goes_on(command, log):
-    """Only if it takes long, which is arranged for here: it is stopped when it has begun to."""
+    """Only if the check takes long. Here it does, since it is stopped soon after its start."""
     image = log(*(f"open {gen} write 0 32000" for gen in range(4)), size=70 * MIB,
                 options=["--generations", "4", "--chunk-size", str(16 * MIB), "--data-checksums"])
     assert not subprocess.run([command, "writelog", "check", image], capture_output=True, check=True).stderr
-    for _ in range(5):                          # a busy host may let it finish before it has said anything
+    for _ in range(5):                          # on a busy host it may end before it has reported
         with subprocess.Popen([command, "writelog", "check", image], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                               text=True) as checking:
             threads = Path(f"/proc/{checking.pid}/task")
@@ -211,7 +223,7 @@ MUTATIONS = 150
 
 @pytest.mark.parametrize("options", [(), ("--data-checksums",)], ids=["plain", "checksums"])
 def test_mutated_images(forebay, log, fuzz_log, options):
-    """Whatever is there: an answer, never a crash; and never a write."""
+    """Whatever the log holds, the check answers; it neither crashes nor writes."""
     image = log("open 1", "write 8 8", "discard 0 64", "seal 1 2", "open 0", "write 800 3", "free 1", "open 2",
                 "write 1 1", size=MIB, options=options)
     good, seen = image.read_bytes(), set()
@@ -251,7 +263,7 @@ def test_sizes(forebay, log, sectors, text):
 def test_no_such_device(forebay, tmp_path):
     for verb in ("flush", "remove", "resume", "latency"):
         result = forebay("writelog", verb, "nothing")
-        assert result.status == FAILED and "nothing is no device with a write log" in result.err
+        assert result.status == FAILED and "nothing is not a device with a write log" in result.err
     result = forebay("writelog", "status", tmp_path / "missing")
     assert result.status == FAILED and "is neither a device with a write log nor a file" in result.err
     result = forebay("writelog", "create", "name", tmp_path / "missing", tmp_path / "log")

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A library to preload: from the VANISH_ATth time on that device-mapper is asked for the status or the
- * table of a device, the device is gone.
+ * A library to preload. The mapped device is gone from the $VANISH_AT-th request for a status or a table on.
  */
 #include <errno.h>
 #include <linux/dm-ioctl.h>

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Two processes, one file: one has a DAX mapping of a part of it, the other a plain mapping of that and more; both read and
- * write it by calls, direct ones too. They take turns, at random; after every step both look, each in a way chosen
- * at random, and must see what the steps so far have made of the file. A model of it is in memory that they share.
+ * Two processes use one file. One has a DAX mapping of a part of the file, the other a plain mapping of
+ * that part and more; both read and write the file by calls, also direct ones. The processes take turns.
+ * After every step both look at the file, each in a way chosen at random, and must see what the steps so
+ * far have made of it. A model of the file is in memory that both share.
  *
  *	agree FILE FILE_MIB FIRST_MIB DAX_MIB STEPS SECONDS SEED
  *
- * Ends after so many steps or seconds, whatever comes first. All pages but the DAX mapping's neighbourhood are left alone, so
- * that the caller can look that only those of the mapping are in PMem.
+ * Ends after so many steps or seconds, whatever comes first. Only pages in the DAX mapping and around it
+ * are touched, so that the caller can check that only pages of the mapping are in PMem.
  */
 #define _GNU_SOURCE
 #include <emmintrin.h>
@@ -160,7 +161,7 @@ static void join(const char *path, bool dax)
 		fail("cannot begin", 0);
 }
 
-/* One byte through a pipe each way is one turn: the other one looks, then either changes something. */
+/* A byte through the pipe hands the turn over: the process that reads it looks, changes and looks again. */
 static int play(int in, int out, uint64_t steps, time_t until, bool begins)
 {
 	char turn = 'x';
@@ -213,7 +214,7 @@ int main(int argc, char **argv)
 		close(there[1]);
 		close(back[0]);
 		status = play(there[0], back[1], steps, until, false);
-		/* The last step may have dropped all pages; whoever looks at the end shall find one. */
+		/* The last step may have dropped all pages; test_agree.py needs one in PMem at the end. */
 		me.map[0] = model[dax_first - first];
 		_exit(status);
 	}

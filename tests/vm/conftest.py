@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the tests in the guest share. They run as root in a machine of their own (tests/run)."""
+"""Fixtures of the tests in the guest. These tests run as root in a machine of their own (tests/run)."""
 
+import contextlib
 import os
 import re
 import sys
@@ -24,8 +25,12 @@ def pytest_configure(config):
 
 
 def clean_up():
-    """Whatever a test left behind goes."""
+    """Removes whatever a test left behind."""
     os.chdir("/")
+    for link in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):      # the folder's own is gone
+            if os.readlink(link).startswith("/mnt/"):
+                os.close(int(link.name))        # of a test that failed: the next ones shall not
     for line in reversed(Path("/proc/mounts").read_text(encoding="utf-8").splitlines()):
         folder = line.split()[1]
         if folder.startswith("/mnt/"):
@@ -35,7 +40,8 @@ def clean_up():
 
 @pytest.fixture(name="stack")
 def stack_fixture(request):
-    """forebay over a fresh ext4; @pytest.mark.parametrize("stack", [dict(fs=...)], indirect=True) for others."""
+    """forebay over a fresh ext4; for others, @pytest.mark.parametrize("stack", [dict(fs=...)],
+    indirect=True)."""
     clean_up()
     stack = Stack(**getattr(request, "param", {})).make()
     yield stack
@@ -77,6 +83,6 @@ def below_fixture(folder):
 
 @pytest.fixture(autouse=True)
 def bare_fixture():
-    """Also tests without a stack begin and end without one."""
+    """Also a test without a stack begins and ends without one."""
     os.umask(0o022)
     yield

@@ -155,7 +155,7 @@ static void *run_writer(void *argument)
 	return NULL;
 }
 
-/* Beyond the writers' pages the file grows and is cut. */
+/* Makes the file grow and shrink beyond the writers' pages. */
 static void *run_cutter(void *argument)
 {
 	unsigned int random = seed ^ 0x1234;
@@ -220,7 +220,7 @@ static void *run_names(void *argument)
 	return NULL;
 }
 
-/* What pulls pages from under the others. */
+/* Takes pages away from the other threads: drops caches, drains and so on. */
 static void *run_disturber(void *argument)
 {
 	unsigned int random = seed ^ 0x77;

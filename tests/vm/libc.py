@@ -80,7 +80,7 @@ class Iovec(ctypes.Structure):
 
 
 def vmsplice(fd, address, length):
-    """vmsplice(2) of one piece of memory, without SPLICE_F_GIFT: the pipe refers to the pages."""
+    """vmsplice(2) of one segment of memory, without SPLICE_F_GIFT: the pipe refers to the pages."""
     return checked(_libc.vmsplice(fd, ctypes.byref(Iovec(address, length)), ctypes.c_size_t(1), 0))
 
 
@@ -119,7 +119,7 @@ def info(fd, offset=0, length=0, flags=0):
 
 
 def pages(fd, offset=0, length=0):
-    """How many are in PMem."""
+    """How many pages of the range are in PMem."""
     found = info(fd, offset, length)
     return found.clean + found.out_of_sync
 
@@ -140,7 +140,7 @@ class Mapping:
         ctypes.memmove(self.address + offset, data, len(data))
 
     def sync(self, offset=0, length=None):
-        """msync(2); the offset is brought down to its page."""
+        """msync(2); the offset is rounded down to its page."""
         start = offset & ~4095
         checked(_libc.msync(self.address + start, (length or self.length - start) + offset - start, MS_SYNC))
 
@@ -192,3 +192,12 @@ def aligned(data=None, length=None):
     if data is not None:
         memory[:] = data
     return memory
+
+
+def error_of(action, *arguments):
+    """The errno of an action, 0 if the action succeeds."""
+    try:
+        action(*arguments)
+    except OSError as error:
+        return error.errno
+    return 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What dm-log-writes has written down: every write to a device, in the order in which flushes made them durable."""
+"""The record of dm-log-writes: every write to a device, in the order in which flushes made them durable."""
 
 import struct
 
@@ -9,7 +9,8 @@ DISCARD, MARK = 4, 8
 
 
 def entries(device):
-    """Each as (flags, sector, bytes written or the mark's text). A write is listed when a flush has made it durable."""
+    """Yields each entry as (flags, sector, bytes written or the mark's text). A write is listed when a
+    flush has made it durable."""
     with open(device, "rb", buffering=1 << 20) as log:
         magic, _, count, size = struct.unpack_from("<QQQI", log.read(SECTOR))
         assert (magic, size) == (MAGIC, SECTOR), "no log of dm-log-writes with sectors of 512 bytes"

@@ -24,11 +24,11 @@ class Target:
 
     @property
     def device(self):
-        """What others open."""
+        """The path by which other programs open the mapped device."""
         return f"/dev/mapper/{self.name}"
 
     def devices(self):
-        """Those that the table names, as words."""
+        """The devices that the table names, as words."""
         raise NotImplementedError
 
     def table(self, **options):
@@ -47,7 +47,8 @@ class Target:
         run(f"dmsetup remove --retry {self.name}")
 
     def remove_after(self, worker):
-        """Tries to all the time, so that it is gone the moment its user is; False: that was before the user had it."""
+        """Tries to unmap the device until its user has ended, so that it is removed at once then.
+        Returns False if the device was removed before the user had opened it."""
         while worker.poll() is None:
             run(f"dmsetup remove {self.name} 2>/dev/null", check=False)     # busy
             time.sleep(0.01)
@@ -57,7 +58,7 @@ class Target:
         return worker.returncode == 0
 
     def again(self):
-        """Unmaps and maps it."""
+        """Unmaps the device and maps it again."""
         self.remove()
         return self.create()
 
@@ -70,13 +71,13 @@ class Target:
         return run(f"dmsetup message {self.name} 0 {text}", check)
 
     def write(self, offset, data):
-        """Buffered, and synced."""
+        """Writes to the device, buffered and synced."""
         with Device(self.device) as fd:
             os.pwrite(fd, data, offset)
             os.fsync(fd)
 
     def read(self, offset, length, device=None):
-        """What the device has, caches dropped."""
+        """Reads from the device after its caches were dropped."""
         block = 4096 if offset % 4096 == length % 4096 == 0 else 512
         return run_bytes(f"dd if={device or self.device} bs={block} skip={offset // block} count={length // block} iflag=direct status=none")
 
@@ -97,17 +98,18 @@ class Device:
 
 
 def run_bytes(command):
-    """Its output as it is."""
+    """Runs a command; returns its output as bytes."""
     return subprocess.run(command, shell=True, check=True, stdout=subprocess.PIPE).stdout
 
 
 def verificator(command, check=True):
-    """Runs it; what it says."""
+    """Runs the checker; returns its output."""
     return run(f"{VERIFICATOR} {command}", check)
 
 
 def beside_checker(arguments, rounds, step):
-    """Carries out step(number) for some rounds while the checker works; then it must be content."""
+    """Carries out step(number) for some rounds while the checker works; then the checker must have found
+    no error."""
     with subprocess.Popen([VERIFICATOR, *str(arguments).split()]) as worker:
         try:
             for number in range(rounds):
@@ -119,14 +121,15 @@ def beside_checker(arguments, rounds, step):
 
 
 def slow_device(sectors, device, milliseconds):
-    """A device whose writes take so much longer."""
+    """Makes a device whose writes take so much longer."""
     run("modprobe dm-delay")
     run(f"dmsetup create slow --table '0 {sectors} delay {device} 0 0 {device} 0 {milliseconds}' && dmsetup mknodes")
     return "/dev/mapper/slow"
 
 
 def logged_device(sectors):
-    """A MiB of zeros, beneath something that writes down all that is written to it, on the second SSD."""
+    """Makes a device of one MiB of zeros, below which dm-log-writes records all writes on the second
+    SSD."""
     run("modprobe dm-log-writes")
     run(f"dd if=/dev/zero of={SSD} bs=1M count=1 conv=fsync status=none")
     run(f"dmsetup create logw --table '0 {sectors} log-writes {SSD} {SSD2}' && dmsetup mknodes")
@@ -140,5 +143,5 @@ def small_device(name, mib, device, offset_mib=0):
 
 
 def noise(size, seed=1):
-    """Bytes that are not to be found elsewhere."""
+    """Bytes that occur nowhere else."""
     return random.Random(seed).randbytes(size)

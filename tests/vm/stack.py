@@ -43,7 +43,7 @@ def fails(command):
 
 
 def drop_caches():
-    """Gives clean page cache, dentries and inodes up."""
+    """Drops the clean page cache, dentries and inodes."""
     os.sync()
     Path("/proc/sys/vm/drop_caches").write_text("3", encoding="ascii")
 
@@ -55,11 +55,12 @@ def block_name(device):
 
 
 def read_below(name):
-    """A lower file's contents, by a mapping.
+    """Reads a lower file through a mapping, and not with read(2), because of lockdep.
 
-    xfs holds the inode's lock while read(2) copies to the user's memory. The same lock is taken below ours, which
-    faults take: only who reads lower files into mappings of ours could wait for himself, but lockdep, going
-    by classes, reports it once somebody reads any xfs file.
+    xfs holds the inode's lock while read(2) copies to user memory. A fault on a forebay mapping takes a
+    lock of forebay, and below it that lock of xfs. Only a task that reads a lower file into a forebay
+    mapping could deadlock. But lockdep goes by lock classes, and reports the cycle once any task calls
+    read(2) on xfs.
     """
     with open(LOWER / name, "rb") as file:
         if not os.fstat(file.fileno()).st_size:
@@ -69,7 +70,7 @@ def read_below(name):
 
 
 def small_cache(mib):
-    """A cache device of that size, cut out of the PMem device."""
+    """Makes a cache device of that size from a part of the PMem device."""
     run(f"dmsetup create small --table '0 {mib * 2048} linear {PMEM} 0'")
     run("dmsetup mknodes")
     return "/dev/mapper/small"
@@ -106,7 +107,7 @@ class Stack:
         run(f"umount {MOUNT}")
 
     def remount(self):
-        """Unmounts and mounts: everything has been below in between."""
+        """Unmounts and mounts; in between, all data are below."""
         self.umount()
         drop_caches()
         self.mount()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Two processes, a file of 1 GiB, a DAX mapping on 8 MiB of it: agree.c. FOREBAY_AGREE says for how many seconds (60)."""
+"""Runs agree.c: two processes, a file of 1 GiB, and a DAX mapping of 8 MiB of it. FOREBAY_AGREE is the
+number of seconds (60)."""
 
 import os
 import random

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Attributes, extended attributes, ACLs, locks and leases: the lower file's, and the same from both sides."""
+"""Attributes, extended attributes, ACLs, locks and leases: forebay has those of the lower file, the same
+from both sides."""
 
 import fcntl
 import os
@@ -38,7 +39,7 @@ def test_mode_and_owner(folder, below):
 
 
 def test_writing_takes_suid_away(folder, below):
-    """Also when the bytes go to a DAX page."""
+    """A write takes the suid bit away, also if its bytes go to a DAX page."""
     folder.chmod(0o755)
     path = folder / "f"
     path.write_bytes(b"x" * PAGE)
@@ -54,7 +55,8 @@ def test_writing_takes_suid_away(folder, below):
 
 
 def test_writing_back_takes_nothing_away(folder, below):
-    """Capabilities and bits that were set after the write: it is not the writer who writes now."""
+    """Writeback keeps capabilities and the suid bit that were set after the write: the task that causes
+    the writeback is not the writer."""
     capability = struct.pack("<5I", 0x02000001, 1 << 10, 0, 0, 0)
     folder.chmod(0o755)
     path = folder / "f"
@@ -62,6 +64,7 @@ def test_writing_back_takes_nothing_away(folder, below):
     for _ in range(2):
         os.pwrite(fd, b"x" * PAGE, 0)
         os.fsync(fd)
+    os.chown(path, NOBODY, -1)
     os.setxattr(path, "security.capability", capability)
     os.chmod(path, 0o4755)
     assert as_nobody(f"import os; os.posix_fadvise(os.open({str(path)!r}, os.O_RDONLY), 0, 0, os.POSIX_FADV_DONTNEED)") == 0
@@ -97,11 +100,13 @@ def test_times(folder, below):
     assert (after.st_mtime_ns, after.st_ctime_ns) == (stat.st_mtime_ns, stat.st_ctime_ns), "writeback changes nothing"
     os.close(fd)
     after = os.stat(path)
-    assert after.st_mtime_ns == stat.st_mtime_ns and after.st_blocks * 512 == 24 * PAGE, "given back"
+    assert (after.st_mtime_ns, after.st_ctime_ns) == (stat.st_mtime_ns, stat.st_ctime_ns)
+    assert after.st_blocks * 512 == 24 * PAGE, "given back"
 
 
 def test_space_given_back_by_somebody_with_limits(folder):
-    """Who closes last has lost the right to write this far: that is no reason to kill him."""
+    """The last close gives preallocated space back. The closing task's RLIMIT_FSIZE has since been
+    lowered, and must not get the task killed."""
     code = f"""import os, resource, signal
 fd = os.open({str(folder / "f")!r}, os.O_RDWR | os.O_CREAT)
 os.write(fd, b"a" * {PAGE})
@@ -119,7 +124,7 @@ os.close(fd)"""
 
 
 def test_size_and_blocks(folder, below):
-    """I5: the size above is the true one, the one below follows."""
+    """I5: forebay shows the true size; the lower file's size follows later."""
     fd = os.open(folder / "f", os.O_RDWR | os.O_CREAT)
     for i in range(20):
         os.write(fd, b"a" * 1000)
@@ -189,7 +194,8 @@ def test_file_flags(folder, below):
 
 
 def test_immutable_with_pages_in_pmem(folder, below):
-    """They are below before it is; and who has it open can't make new ones."""
+    """Setting the flag writes the pages in PMem back first. A descriptor that was open before can't make
+    new pages."""
     path = folder / "f"
     fd = os.open(path, os.O_RDWR | os.O_CREAT)
     for byte in (b"x", b"y"):

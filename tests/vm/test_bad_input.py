@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What can't be mounted is refused with words that say what to do, and is not changed; who may not ask is told so."""
+"""Forebay refuses what it can't mount, says what to do, and changes nothing. Unprivileged callers get an
+error."""
 
 import hashlib
 import os
@@ -16,7 +17,7 @@ from stack import LOWER, MOUNT, PAGE, PMEM, SSD, SSD2, Stack, fails, run
 
 @pytest.fixture(name="below")
 def below_fixture():
-    """A mounted lower file system and a formatted cache, not yet put together."""
+    """A mounted lower file system and a formatted cache, without a forebay mount."""
     clean_up()
     stack = Stack().make()
     stack.umount()
@@ -25,7 +26,7 @@ def below_fixture():
 
 
 def mount(options, lower=LOWER):
-    """The command that shall fail."""
+    """Runs the mount command, which must fail."""
     return f"mount -t forebay {'-o ' + options if options else ''} {lower} {MOUNT}"
 
 
@@ -36,7 +37,7 @@ def device_sum(size=1 << 21):
 
 
 def patch(offset, data, device=PMEM):
-    """Changes bytes of the cache device, past the page cache of anybody."""
+    """Changes bytes of the cache device without the page cache."""
     run("sync; echo 1 > /proc/sys/vm/drop_caches")
     with open(device, "r+b", buffering=0) as file:
         file.seek(offset)
@@ -117,7 +118,7 @@ def a_record_in_use():
 
 
 def test_damaged_page_record(below):
-    """A record that points outside: refused, and nothing is changed."""
+    """The mount refuses a record that points outside the device, and changes nothing."""
     below.mount()
     fd = os.open(MOUNT / "f", os.O_RDWR | os.O_CREAT)
     os.ftruncate(fd, 64 * PAGE)
@@ -163,7 +164,8 @@ def test_second_mount(below):
 
 
 def test_bound_elsewhere(below):
-    """An empty cache goes to whoever mounts it; one that holds data does not (test_errors.py)."""
+    """Another lower file system can take over an empty cache, but not one that holds data
+    (test_errors.py)."""
     run(f"mkdir -p /mnt/lower2; mkfs.ext4 -Fq {SSD2} 128M && mount {SSD2} /mnt/lower2")
     run(f"mount -t forebay -o cache={PMEM} /mnt/lower2 {MOUNT}; umount {MOUNT}; umount /mnt/lower2")
     below.mount()
@@ -183,7 +185,8 @@ def test_read_only_lower(below):
 
 @pytest.mark.parametrize("kind", ["proc", "overlay"])
 def test_lower_without_identity(below, kind):
-    """No UUID: a cache could not be brought back to it. Nothing is written to the cache."""
+    """Without a UUID a cache could not be brought back to its lower file system. The cache isn't written
+    to."""
     del below
     before = device_sum()
     os.makedirs("/mnt/odd", exist_ok=True)
@@ -208,7 +211,7 @@ def test_lower_without_file_handles(below):
 
 
 def test_lower_in_memory(below):
-    """tmpfs has a UUID and file handles, but what is written back to it and synced is lost with the power."""
+    """tmpfs has a UUID and file handles, but data written back to it and synced are lost in a power cut."""
     del below
     before = device_sum()
     run("mkdir -p /mnt/odd && mount -t tmpfs none /mnt/odd")
@@ -217,7 +220,8 @@ def test_lower_in_memory(below):
 
 
 def test_lower_that_folds_case(below):
-    """The feature alone gives every name rules of its own; without it the same device is taken."""
+    """ext4 with the casefold feature is refused, because the feature alone gives all names rules of
+    their own. The same device without the feature is taken."""
     del below
     before = device_sum()
     run(f"mkdir -p /mnt/odd && mkfs.ext4 -Fq -O casefold {SSD2} 128M && mount {SSD2} /mnt/odd")

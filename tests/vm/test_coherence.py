@@ -60,7 +60,7 @@ class Player:
     # what the model does
 
     def put(self, position, data):
-        """The file has these bytes here."""
+        """Makes the model have these bytes here."""
         if position > len(self.model):
             self.model.extend(bytes(position - len(self.model)))
         self.model[position:position + len(data)] = data
@@ -73,7 +73,7 @@ class Player:
         return position, self.random.randint(1, min(longest, end - position))
 
     def data(self, length):
-        """Bytes that are told from others."""
+        """Bytes that can be told from other writes' bytes."""
         return self.random.randbytes(min(length, 64)) * (length // 64) + self.random.randbytes(length % 64) \
             if length >= 64 else self.random.randbytes(length)
 
@@ -88,7 +88,7 @@ class Player:
     do_write_again = do_write
 
     def do_small_write(self):
-        """A few bytes where something is: the page stays where it is."""
+        """Writes a few bytes over existing ones: the page stays where it is."""
         if not self.model:
             raise Unsupported
         position = self.random.randrange(len(self.model))
@@ -241,7 +241,7 @@ class Player:
             self.random.choice((self.map, self.sync_map)).sync(*self.span(inside=True))
 
     def do_disturb(self):
-        """Pages leave from where they are."""
+        """Makes pages leave their place."""
         what = self.random.randrange(8)
         if what == 0:
             drop_caches()
@@ -258,7 +258,7 @@ class Player:
     # looks
 
     def look(self, how=None):
-        """The whole file, or a part, in some way."""
+        """Reads the whole file, or a part, in some way."""
         how = how or self.random.choice(("read", "map", "sync_map", "private", "direct"))
         assert os.fstat(self.fd).st_size == len(self.model)
         if not self.model:
@@ -297,7 +297,7 @@ class Player:
                              f"wrong pages {wrong}; the last operations: {' '.join(self.log[-12:])}")
 
     def play(self, operations):
-        """The whole game."""
+        """Plays the whole game."""
         actions = sorted(name for name in dir(self) if name.startswith("do_"))
         for _ in range(operations):
             name = self.random.choice(actions)
@@ -341,13 +341,13 @@ def a_seed():
                                    pytest.param({"fs": "xfs"}, id="xfs"), pytest.param({"fs": "btrfs"}, id="btrfs")],
                          indirect=True)
 def test_random_changes(stack):
-    """On a cache with room for all."""
+    """On a cache with space for all pages."""
     play(stack, a_seed(), OPERATIONS)
 
 
 @pytest.mark.parametrize("fs", ["ext4", pytest.param("xfs", marks=pytest.mark.persistence), "btrfs"])
 def test_random_changes_full_cache(fs):
-    """A cache of 4 MiB, of which other files want all."""
+    """On a cache of 4 MiB, all of which other files need, too."""
     from conftest import clean_up  # pylint: disable=import-outside-toplevel
     from stack import Stack  # pylint: disable=import-outside-toplevel
     clean_up()

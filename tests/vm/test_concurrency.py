@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Many at once: threads on one file, and stress-ng's file-system class. Most telling on the debug kernel."""
+"""Many tasks at once: threads on one file, and stress-ng's file-system class. The debug kernel finds the
+most."""
 
 import os
 import random
@@ -32,7 +33,8 @@ def hammer_on(fs, mib, *marks):
 @pytest.mark.parametrize("fs, mib", [hammer_on("ext4", 0), hammer_on("ext4", 4), hammer_on("xfs", 4, pytest.mark.persistence),
                                      hammer_on("btrfs", 4)])
 def test_hammer(fs, mib):
-    """Writers, cutters, renamers and a disturber on one file; with a cache of 4 MiB, reclaim and writeback run."""
+    """Threads write, truncate, rename and disturb one file. With a cache of 4 MiB, reclaim and writeback
+    run, too."""
     clean_up()
     stack = Stack(fs=fs, **({"cache": small_cache(mib)} if mib else {})).make()
     seed = random.SystemRandom().randrange(1 << 30)

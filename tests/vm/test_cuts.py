@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What is left of forebay over ext4 when the power goes right after a call: on emulated devices, a cut is a copy."""
+"""The state of forebay over ext4 when the power goes right after a call. On emulated devices, a cut is a
+copy."""
 
 import ctypes
 import mmap
@@ -23,7 +24,7 @@ emulated_devices = module_fixture       # for each test here, too
 
 
 class Pair:
-    """forebay over ext4, and what power cuts leave of it."""
+    """forebay over ext4, and copies of what power cuts leave of it."""
 
     def __init__(self):
         self.storage, self.storage_left = (create("--size 32M --track") for _ in range(2))
@@ -48,7 +49,7 @@ class Pair:
             return [table[i] & 3 for i in range(0, len(table), 64) if table[i] & 3]
 
     def after_cuts(self):
-        """What each of some cuts at this moment leaves, mounted."""
+        """Mounts in turn what each of some cuts at this moment leaves."""
         numbers = [device[len("/dev/forebay-emu"):] for device in (self.storage, self.storage_left, self.cache, self.cache_left)]
         for seed in SEEDS:
             run("forebay emu cut --seed {} {}:{} {}:{}".format(seed, *numbers))
@@ -59,14 +60,14 @@ class Pair:
 
 @pytest.fixture(name="pair")
 def pair_fixture():
-    """Fresh ones."""
+    """A fresh pair of file systems."""
     yield Pair()
     run(f"umount {LEFT}; umount {LEFT_LOWER}", False)
     clean_up()
 
 
 def settled(pages):
-    """An open file of so many pages, all of it on storage."""
+    """Makes a file of so many pages, all of which are on storage; returns its descriptor."""
     fd = os.open(MOUNT / "f", os.O_RDWR | os.O_CREAT)
     for page in range(pages):
         os.pwrite(fd, bytes([page + 1]) * PAGE, page * PAGE)
@@ -76,7 +77,8 @@ def settled(pages):
 
 
 def test_page_that_the_lower_file_system_wrote_already(pair):
-    """On its own account, without a flush: a sync that takes the page must not believe that it is durable there."""
+    """The lower file system wrote a page by itself, without a flush. A sync that takes the page must not
+    regard it as durable below."""
     fd = settled(4)
     os.pwrite(fd, b"n" * PAGE, PAGE)
     below = os.open(LOWER / "f", os.O_RDONLY)
@@ -90,7 +92,7 @@ def test_page_that_the_lower_file_system_wrote_already(pair):
 
 
 def test_append_after_a_cut_and_syncfs(pair):
-    """The size that a DAX page has grown to since the file was cut."""
+    """After a truncation, a write to a DAX page makes the file grow: syncfs must make that size durable."""
     fd = settled(1)
     os.pwrite(fd, b"a" * 3000, 0)
     os.ftruncate(fd, 3000)
@@ -107,7 +109,8 @@ def test_append_after_a_cut_and_syncfs(pair):
 
 
 def test_page_of_a_collapsed_file(pair):
-    """A page that is durable at its new place, and the others at their old ones: no such thing is found."""
+    """After a cut no page is found that is at its new place and durable while the others are still at
+    their old ones."""
     fd = settled(8)
     os.pwrite(fd, bytes([1]) * PAGE, 0)
     os.fdatasync(fd)
@@ -145,7 +148,7 @@ def test_name_of_a_stored_to_file(pair):
 
 
 def test_name_that_is_replaced_and_synced(pair):
-    """What programs do to change a file as a whole."""
+    """Replaces a file by rename, as programs do to change a file as a whole."""
     fd = settled(1)
     new = os.open(MOUNT / "new", os.O_RDWR | os.O_CREAT)
     os.write(new, b"new" * 1000)
@@ -183,7 +186,8 @@ def test_direct_read_into_a_mapping_that_ends_after_a_sync(pair):
 
 
 def test_file_that_was_never_durable(pair):
-    """Its page is in PMem, and nobody was told that there is a file: so nothing is missed when there is none."""
+    """A file has a page in PMem, but no sync call has promised that the file exists. Recovery must not
+    report the page as lost when the file is gone after a cut."""
     fd = os.open(MOUNT / "f", os.O_RDWR | os.O_CREAT)
     os.ftruncate(fd, 4 * PAGE)
     mapping = Mapping(fd, 4 * PAGE, MAP_SHARED_VALIDATE | MAP_SYNC)
@@ -201,7 +205,7 @@ def test_file_that_was_never_durable(pair):
 
 
 def test_file_that_syncfs_made_durable(pair):
-    """It speaks for all files; a page that was attached and written is kept whatever becomes of the file."""
+    """syncfs makes all files durable. A page that was attached and written before survives every cut."""
     fd = os.open(MOUNT / "f", os.O_RDWR | os.O_CREAT)
     run(f"forebay attach {MOUNT}/f")
     os.pwrite(fd, b"w" * PAGE, 0)
@@ -213,7 +217,8 @@ def test_file_that_syncfs_made_durable(pair):
 
 
 def test_deletion_that_has_begun(pair):
-    """The record says so before the lower file system is asked; whether it does it or not, nothing is wrong."""
+    """The file's record is marked unlinked before the lower file system deletes. Both a deletion that
+    happens and one that doesn't leave a correct state."""
     fd = settled(4)
     os.pwrite(fd, b"n" * PAGE, 0)
     os.fdatasync(fd)
@@ -243,7 +248,8 @@ def test_deletion_that_has_begun(pair):
 
 
 def test_append_only_file(pair):
-    """Its last page and its size are in PMem alone; recovery has to make it longer below."""
+    """The last page and the size of an append-only file are in PMem alone. Recovery must make the lower
+    file longer."""
     fd = settled(1)
     run(f"chattr +a {MOUNT}/f")
     os.fsync(fd)
@@ -257,7 +263,7 @@ def test_append_only_file(pair):
 
 
 def test_file_made_immutable_after_a_cut(pair):
-    """Recovery can't make it shorter again: it need not."""
+    """Recovery can't make an immutable file shorter again, and need not."""
     fd = settled(2)
     os.pwrite(fd, b"a" * PAGE, PAGE)
     os.fdatasync(fd)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Direct I/O: DAX pages are copied, everything else is storage's; by system call, aio and io_uring; coherent with mappings."""
+"""Direct I/O: DAX pages are copied, all other pages are read and written by storage. By system call, aio
+and io_uring; coherent with mappings."""
 
 import json
 import os
@@ -29,7 +30,8 @@ def mixed(folder, count=64, dax=(16, 8)):
 
 
 def test_split(folder):
-    """A request over both: each byte from where it is, none moved, dropped or written back by it."""
+    """A request over DAX and other pages takes each byte from its place, and no page is moved, dropped
+    or written back."""
     fd, direct = mixed(folder)
     memory = aligned(length=64 * PAGE)
     assert os.preadv(direct, [memory], 0) == 64 * PAGE
@@ -95,7 +97,8 @@ def test_coherent_with_mappings(folder):
 @pytest.mark.parametrize("engine", ["libaio", "io_uring", "psync"])
 @pytest.mark.parametrize("size", ["4k", "64k"])
 def test_fio_verifies(folder, engine, size):
-    """fio writes a file with DAX pages in it at random, many requests at a time, and verifies it by direct reads."""
+    """fio writes a file with DAX pages at random, many requests at a time, and verifies it by direct
+    reads."""
     fd, direct = mixed(folder, 4096, (64, 512))
     os.close(direct)
     done = subprocess.run(["fio", "--name=f", f"--filename={folder}/f", "--size=16m", f"--bs={size}", "--rw=randwrite", "--direct=1",
@@ -107,7 +110,8 @@ def test_fio_verifies(folder, engine, size):
 
 
 def test_asynchronous_outside(folder):
-    """Requests that meet no DAX page stay asynchronous though the file has some: they take long after they were submitted."""
+    """Requests that meet no DAX page stay asynchronous, even if the file has DAX pages: they complete
+    long after they were submitted."""
     fd, direct = mixed(folder, 4096, (0, 64))
     os.close(direct)
     for rw in ("read", "write"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Drop: ioctl, posix_fadvise(POSIX_FADV_DONTNEED), the command; what stays is reported."""
+"""Drop by ioctl, posix_fadvise(POSIX_FADV_DONTNEED) and command; pages that stay are reported."""
 
 import ctypes
 import json
@@ -17,7 +17,7 @@ END = ((1 << 63) - 1) // PAGE
 
 
 def made(folder, count=32):
-    """A file with all its pages in PMem, every second one out-of-sync."""
+    """Makes a file with all its pages in PMem, every second one out-of-sync."""
     fd = os.open(folder / "f", os.O_RDWR | os.O_CREAT)
     os.pwrite(fd, b"o" * count * PAGE, 0)
     os.fsync(fd)
@@ -44,7 +44,8 @@ def test_drop_writes_back_first(folder, below):
 
 
 def test_of_somebody_with_limits(folder, below):
-    """What is written back is not the caller's: neither his limit of a file's size ends it, nor a signal."""
+    """Writeback by a drop isn't the caller's own write: neither the caller's RLIMIT_FSIZE nor a signal
+    ends it."""
     fd = made(folder)
     code = f"""import os, resource
 resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
@@ -69,7 +70,8 @@ def test_clean_pages_cost_no_write(folder, shared):
 
 
 def test_fadvise_takes_whole_pages(folder):
-    """As Linux does: a page that lies in the range in part stays; to the end is to the end."""
+    """As in Linux, fadvise keeps a page that is only partly in the range. A length of 0 means to the end
+    of the file."""
     fd = made(folder)
     os.posix_fadvise(fd, PAGE + 1, 3 * PAGE, os.POSIX_FADV_DONTNEED)
     assert [pages(fd, p * PAGE, PAGE) for p in range(6)] == [1, 1, 0, 0, 1, 1]
@@ -82,7 +84,7 @@ def test_fadvise_takes_whole_pages(folder):
 
 
 def test_mapped_pages_are_dropped(folder):
-    """The mappings meet the page again where it is next; nothing is lost."""
+    """After a drop the mappings fault the page in again from its new place; no data are lost."""
     fd = made(folder)
     with Mapping(fd, 32 * PAGE, DAX) as dax, Mapping(fd, 32 * PAGE, MAP_SHARED) as plain:
         for page in range(32):
@@ -111,6 +113,7 @@ def test_pages_in_use_by_hardware_stay(folder):
     fd = made(folder)
     mapping = Mapping(fd, 4 * PAGE, DAX)
     mapping.read(0, 4 * PAGE)
+    mapping.write(PAGE - 1, b"!!")    # a page that was never writable in a mapping has readers only
     params = ctypes.create_string_buffer(120)
     libc = ctypes.CDLL(None, use_errno=True)
     ring = libc.syscall(425, 4, params)
@@ -119,7 +122,8 @@ def test_pages_in_use_by_hardware_stay(folder):
     class Iovec(ctypes.Structure):
         _fields_ = [("base", ctypes.c_void_p), ("length", ctypes.c_size_t)]
 
-    # Linux refuses to register memory of a file for long (it can't be moved); a pipe's gift holds a reference, too.
+    # Linux refuses to register memory of a file for long, since such pages can't be moved. A pipe that is
+    # given the pages holds references to them, too.
     vector = Iovec(mapping.address, 2 * PAGE)
     registered = libc.syscall(427, ring, 0, ctypes.byref(vector), 1) == 0
     reader, writer = os.pipe()
@@ -142,7 +146,7 @@ def test_pages_in_use_by_hardware_stay(folder):
 
 
 def test_drop_beside_writers(folder):
-    """Pages that change all the time may stay; none is lost."""
+    """A drop may leave pages that change all the time; no data are lost."""
     fd = made(folder)
     stop = threading.Event()
     last = [0] * 32
@@ -196,8 +200,8 @@ def test_command(stack):
     command("unpin", path)
     assert "64 KiB dropped" in command("drop", path)
     for bad in ("16k:", ":", "x", "1:0", "1q", "1:2:3"):
-        assert "no range" in command("pin", path, bad, status=16)
-    assert "want a file" in command("pin", status=16)
+        assert "invalid range" in command("pin", path, bad, status=16)
+    assert "expected a file" in command("pin", status=16)
     assert "not on a forebay mount" in command("pin", "/etc/passwd", status=8)
     assert "cannot open" in command("drop", "/nowhere", status=8)
     assert "no such range" in command("pin", path, "1m:1m", status=8)

@@ -67,6 +67,12 @@ def mounted_fixture(lower):
     return MOUNT
 
 
+def test_each_cache_has_a_name_of_its_own():
+    """Each cache has a UUID, also one that --backing makes, and is found by it."""
+    names = [json.loads(run(f"forebay probe --json {create('--size 8M --backing', SSD)}"))["uuid"] for _ in range(2)]
+    assert len(set(names)) == 2 and not any(name.startswith("00000000-0000") for name in names)
+
+
 def test_quick_start_of_the_readme(lower):
     """The README's own lines, but for the installation; then Redis, and everything is below."""
     block = re.search(r"without persistent memory.*?\n\n((?:    .*\n)+)", (ROOT / "README.md").read_text(encoding="utf-8"))[1]
@@ -114,7 +120,7 @@ def test_remove_is_refused_while_in_use(mounted):
     assert json.loads(run("forebay emu list --json"))[0]["used"]
     run(f"umount {mounted}; forebay emu remove 0")
     assert "there is no /dev/forebay-emu0" in fails("forebay emu remove 0")
-    assert "is no emulated device" in fails("forebay emu remove /dev/nvme0n1")
+    assert "is not an emulated device" in fails("forebay emu remove /dev/nvme0n1")
 
 
 def test_another_file_system():
@@ -133,16 +139,16 @@ def test_what_cannot_be_made():
     assert "no room for" in fails("forebay emu create --size 1T")
     for node in (7, 10 ** 6, 2 * 10 ** 9):
         assert f"no NUMA node {node}" in fails(f"forebay emu create --size 1M --node {node}")
-    assert "no block device" in fails("forebay emu create --size 8M --backing /dev/null")
+    assert "is not a block device" in fails("forebay emu create --size 8M --backing /dev/null")
     for option in ("--size 0", "--size 5000", "--size 1M --bandwidth 1k", "--size 1M --persistence x", "--size 1M --read-delay-ns 1g"):
-        assert "not such a value" in fails(f"forebay emu create {option}")
+        assert "is not a valid value" in fails(f"forebay emu create {option}")
     # A cache that is too small takes the device with it.
     assert "too small" in fails(f"forebay emu create --size 1M --backing {SSD}")
     assert json.loads(run("forebay emu list --json")) == []
 
 
 def test_hostile_ioctls():
-    """Wrong sizes, flags and pointers; and anybody but root."""
+    """The ioctls refuse wrong sizes, flags and pointers, and any caller but root."""
     fd = os.open("/dev/forebay-emu-control", os.O_RDWR)
 
     def error(request, argument):
@@ -169,7 +175,8 @@ def test_hostile_ioctls():
 
 
 def test_mappings(mounted):
-    """MAP_SYNC is taken; a child's stores are seen; a cached page can't be a buffer of direct I/O, and that is said."""
+    """MAP_SYNC is accepted, and a child's stores are visible. A cached page can't be a buffer of direct
+    I/O, and the error says so."""
     fd = os.open(mounted / "f", os.O_RDWR | os.O_CREAT)
     os.write(fd, bytes(8 * PAGE))
     os.fsync(fd)
@@ -191,7 +198,7 @@ def test_mappings(mounted):
 
 
 def test_contents_stay_until_removed(lower):
-    """Also out-of-sync pages, over a mount that ended without writing back."""
+    """A device keeps out-of-sync pages, too, over a mount that ended without writing back."""
     cache = create("--size 16M --track")
     copy = create("--size 16M --track")
     run(f"forebay format {cache}; mount -t forebay -o cache={cache},allow_volatile_cache {lower} {MOUNT}")
@@ -210,7 +217,7 @@ def test_contents_stay_until_removed(lower):
 
 
 def test_delays(mounted):
-    """A write of a page takes longer by the delay, and no faster than the bandwidth lets it."""
+    """The delay adds to the time that a write of a page takes, and the bandwidth limits its speed."""
     emu = Path("/sys/block/forebay-emu0/emu")
     fd = os.open(mounted / "f", os.O_RDWR | os.O_CREAT)
     os.write(fd, bytes(64 * PAGE))
@@ -247,7 +254,8 @@ def test_persistence_is_what_was_asked_for(lower):
 
 
 def test_create_and_remove_under_use():
-    """Devices come and go while others are written to, and while programs try to open them."""
+    """Devices are created and removed while other devices are written to, and while programs try to open
+    them."""
     stop = threading.Event()
     steady = create("--size 4M")
 
@@ -286,7 +294,7 @@ def test_create_and_remove_under_use():
 
 @pytest.mark.parametrize("subject", ["forebay", "writelog"])
 def test_power_cuts(subject):
-    """A few; tests/emu/run does thousands."""
+    """Makes a few cuts; tests/emu/run makes thousands."""
     said = run(f"python3 -B {ROOT}/tests/emu/guest.py {subject} {CUTS} 1")
     assert f"{subject}: {CUTS} cuts" in said and " 0 violations" in said
 

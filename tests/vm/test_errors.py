@@ -24,13 +24,13 @@ def failing_fixture(request):
 
 
 def table(fails_now):
-    """Replaces the device's table: everything fails, or nothing."""
+    """Replaces the device's table: either all I/O fails, or none."""
     target = "error" if fails_now else f"linear {SSD} 0"
     run(f"dmsetup suspend --noflush --nolockfs ssd; dmsetup load ssd --table '0 {SECTORS} {target}'; dmsetup resume ssd")
 
 
 def synced_pages(name="f", pages=32, filler=b"s"):
-    """An open file, all of it below, then pages of it out-of-sync."""
+    """Makes a file that is all below, then has pages of it out-of-sync; returns the open descriptor."""
     fd = os.open(MOUNT / name, os.O_RDWR | os.O_CREAT)
     os.pwrite(fd, b"o" * pages * PAGE, 0)
     os.fsync(fd)
@@ -42,7 +42,8 @@ def synced_pages(name="f", pages=32, filler=b"s"):
 
 
 def test_errors_for_a_while(failing):
-    """The device fails, then works again: nothing is lost, and everybody was told."""
+    """The device fails, then works again. No data are lost, and drain, status and fsync report the
+    error."""
     fd = synced_pages()
     assert failing.value("pages_out_of_sync") == 32
     table(fails_now=True)
@@ -67,7 +68,7 @@ def test_errors_for_a_while(failing):
 
 
 def test_worker_tries_again(failing):
-    """Nobody has to ask."""
+    """The worker repeats failed writeback by itself, without a sync or drain call."""
     total = failing.value("pages_total")
     fd = os.open(MOUNT / "big", os.O_RDWR | os.O_CREAT)
     os.pwrite(fd, b"o" * total * PAGE, 0)
@@ -96,7 +97,8 @@ def test_worker_tries_again(failing):
 
 @pytest.mark.parametrize("failing", ["ext4", "ext2"], indirect=True)
 def test_errors_for_ever(failing):
-    """Unmount leaves in the cache what storage did not take; the next mount brings it back, and no other directory's does."""
+    """Unmount leaves in the cache what storage did not take. The next mount of the same directory brings
+    the data back; a mount of another directory is refused."""
     fd = synced_pages(filler=b"k")
     os.close(fd)
     table(fails_now=True)
@@ -122,7 +124,8 @@ def test_errors_for_ever(failing):
 
 
 def test_file_that_went_below(failing):
-    """Pages whose file somebody removed from the lower file system are kept, shown, and given up only when told so."""
+    """Pages whose file was removed from the lower file system are kept and shown. Only `drain
+    --discard-unplaced` gives them up."""
     fd = synced_pages(filler=b"g")
     os.close(fd)
     table(fails_now=True)

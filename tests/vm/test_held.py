@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Pages that somebody holds while their file is cut or deleted, and mappings that come about in other ways than mmap(2)."""
+"""Pages that a pipe holds while their file is truncated or deleted, and mappings made in other ways than
+mmap(2)."""
 
 import ctypes
 import os
@@ -15,7 +16,7 @@ PUNCH = 3
 
 
 def small(stack):
-    """The same with a cache that other files soon fill."""
+    """Replaces the stack's cache with one that other files soon fill."""
     stack.umount()
     stack.cache = small_cache(4)
     run(f"forebay format --force {stack.cache}")
@@ -36,7 +37,7 @@ def held(contents, nr=8):
 
 
 def fill_the_cache(stack):
-    """Each free page is used."""
+    """Writes to another file until each free page of the cache has been used."""
     enough = stack.value("pages_absorbed") + 3 * stack.value("pages_total") // 2
     deadline = time.time() + 60
     with open(MOUNT / "other", "wb", buffering=0) as file:
@@ -50,7 +51,7 @@ def fill_the_cache(stack):
 
 
 def wait_until_free(stack, nr):
-    """Those that let go must not be waited for long."""
+    """Waits until so many pages are free; held pages must become free soon after their release."""
     deadline = time.time() + 30
     while stack.value("pages_free") < nr and time.time() < deadline:
         fill_the_cache(stack)
@@ -61,7 +62,8 @@ def wait_until_free(stack, nr):
 
 
 def test_deleted_file(stack):
-    """What a pipe holds of a file that is deleted is no other file's, and is used again when it lets go."""
+    """Pages of a deleted file that a pipe holds go to no other file until the pipe releases them. Then
+    they are used again."""
     small(stack)
     fd, reader, writer = held(b"secret__")
     assert pages(fd) == 8
@@ -78,7 +80,8 @@ def test_deleted_file(stack):
 
 
 def test_cut_file(stack):
-    """Nobody waits for who holds a page, since that may be himself."""
+    """Truncation doesn't wait until a held page is released, since the truncating task itself may hold
+    it."""
     small(stack)
     fd, reader, writer = held(b"secret__")
     os.ftruncate(fd, 0)
@@ -94,7 +97,8 @@ def test_cut_file(stack):
 
 
 def test_hole_in_clean_pages(stack):
-    """Likewise; out-of-sync pages are busy (test_drop.py)."""
+    """Punching a hole doesn't wait for held clean pages, either. Held out-of-sync pages are busy
+    (test_drop.py)."""
     small(stack)
     fd, reader, writer = held(b"secret__")
     os.read(reader, 8 * PAGE)
@@ -109,7 +113,7 @@ def test_hole_in_clean_pages(stack):
 
 
 def test_unmount_with_a_held_page(stack):
-    """The cache is given back, and what is still held isn't handed out by the next mount."""
+    """Unmount gives the cache back. The next mount doesn't hand out a page that is still held."""
     small(stack)
     fd, reader, writer = held(b"secret__")
     os.close(fd)
@@ -133,7 +137,7 @@ def four_fixture(folder):
 
 
 def test_remapped_pages(four):
-    """remap_file_pages() maps anew; that mapping has the pages in PMem, too."""
+    """remap_file_pages() makes a new mapping, which shows the pages in PMem, too."""
     with Mapping(four, 4 * PAGE) as mapping:
         os.pwrite(four, b"b" * PAGE, PAGE)
         syscall(REMAP_FILE_PAGES, ctypes.c_void_p(mapping.address + 2 * PAGE), ctypes.c_size_t(PAGE), 0, ctypes.c_size_t(1), 0)
@@ -153,7 +157,7 @@ def test_madv_remove(four):
 
 @pytest.mark.parametrize("stack", [{"fs": "xfs"}], indirect=True)
 def test_place_that_no_record_can_name(stack):
-    """Beyond 4 PiB, which xfs has: what is there is synced to storage."""
+    """No page record can name an offset beyond 4 PiB, which xfs has: such pages are synced to storage."""
     fd = os.open(MOUNT / "far", os.O_RDWR | os.O_CREAT)
     for place, contents in ((0, b"old!"), (1 << 52, b"old!"), (0, b"near"), (1 << 52, b"far!")):
         os.pwrite(fd, contents * 1024, place)

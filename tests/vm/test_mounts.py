@@ -11,7 +11,8 @@ import time
 
 import pytest
 from libc import FIFREEZE, FITHAW, MAP_SHARED_VALIDATE, MAP_SYNC, Mapping
-from stack import LOWER, MOUNT, PAGE, run
+from mapped import small_device
+from stack import LOWER, MOUNT, PAGE, PMEM, block_name, fails, run, small_cache
 
 
 def synced(path, data, rewrite=b"R"):
@@ -25,7 +26,7 @@ def synced(path, data, rewrite=b"R"):
 
 
 def test_mount_again_after_unmount(stack):
-    """The cache is bound, but empty, after an unmount; the module can go."""
+    """After an unmount the cache is still bound, but empty, and the module can be unloaded."""
     for turn in range(3):
         synced(MOUNT / "f", b"%d" % turn * PAGE)
         stack.remount()
@@ -51,7 +52,7 @@ def test_bind_and_overmount(stack):
 
 
 def test_subdirectory(stack):
-    """A directory as the lower side: what is beside it is out of reach."""
+    """With a directory as the lower side, names beside that directory are out of reach."""
     stack.umount()
     (LOWER / "sub").mkdir()
     (LOWER / "beside").touch()
@@ -66,7 +67,8 @@ def test_subdirectory(stack):
 
 @pytest.mark.parametrize("stack", [{"fs": "btrfs"}], indirect=True, ids=["btrfs"])
 def test_subvolume_in_the_tree(stack):
-    """Its root has the number that the mount's root has: only the device number shows that it isn't the same directory."""
+    """A subvolume's root has the same inode number as the mount's root. Only the device number shows
+    that they are two directories."""
     stack.umount()
     run(f"btrfs subvolume create {LOWER}/sub && touch {LOWER}/sub/inside {LOWER}/beside")
     stack.mount()
@@ -89,7 +91,8 @@ def test_read_only(stack):
 
 
 def test_freeze(stack):
-    """Frozen, nothing changes and everything is below; thawed, who waited goes on."""
+    """While the mount is frozen, all data are below and nothing changes. After the thaw the waiting
+    tasks go on."""
     synced(MOUNT / "f", b"x" * 8 * PAGE)
     fd = os.open(MOUNT / "f", os.O_RDWR)
     mapping = Mapping(fd, 8 * PAGE, MAP_SHARED_VALIDATE | MAP_SYNC)
@@ -134,7 +137,7 @@ def test_lower_frozen_and_thawed(stack):
 
 @pytest.mark.parametrize("stack", [{"mib": 64}], indirect=True)
 def test_full_lower_file_system(stack):
-    """ENOSPC reaches who writes; what was synced stays."""
+    """The writer gets ENOSPC; data that were synced stay."""
     synced(MOUNT / "kept", b"k" * 16 * PAGE)
     fd = os.open(MOUNT / "filler", os.O_RDWR | os.O_CREAT)
     with pytest.raises(OSError) as err:
@@ -171,7 +174,7 @@ def test_quota(stack):
 
 @pytest.mark.slow       # for lockdep, after test_freeze: docs/decisions.md, Locks
 def test_quota_on_ext4(stack):
-    """EDQUOT reaches who writes, volatile or synced; what was acknowledged stays."""
+    """The writer gets EDQUOT, for volatile and for synced writes; acknowledged data stay."""
     stack.umount()
     run(f"umount {LOWER}; tune2fs -O quota -Q usrquota {stack.device}; mount -o usrquota {stack.device} {LOWER}")
     run(f"setquota -u 65534 0 1024 0 0 {LOWER}")
@@ -191,7 +194,8 @@ def test_quota_on_ext4(stack):
 
 
 def test_mount_over_a_full_file_system(stack):
-    """Nothing has to be written below for a mount; what has its place there is synced, and only more space is refused."""
+    """A mount needn't write anything below. Over a full file system, writes to allocated blocks are
+    synced, and only writes that need more space are refused."""
     synced(MOUNT / "kept", b"k" * 4 * PAGE)
     stack.umount()
     run(f"head -c 1G /dev/zero > {LOWER}/filler", check=False)
@@ -256,6 +260,28 @@ def test_idmapped_mount(stack):
 def test_ext2_below(stack):
     synced(MOUNT / "f", b"x" * PAGE)
     stack.remount()
+    assert (MOUNT / "f").read_bytes()[:2] == b"Rx"
+
+
+def test_one_memory_under_two_names(stack):
+    """The memory of a cache in use can't be opened through a second device, neither as a cache nor as a
+    log."""
+    stack.umount()
+    stack.cache = small_cache(8)
+    run(f"forebay format --force {stack.cache}")
+    stack.mount()
+    synced(MOUNT / "f", b"x" * PAGE)
+    alias, origin = small_device("alias", 8, PMEM), small_device("origin", 8, PMEM, 16)
+    run(f"mkfs.ext4 -Fq {origin} && mkdir -p /mnt/lower2 /mnt/fb2 && mount {origin} /mnt/lower2")
+    said = fails(f"mount -t forebay -o cache={alias} /mnt/lower2 /mnt/fb2")
+    in_use = f"in use already, as the cache {block_name(stack.cache)} of a forebay mount"
+    assert in_use in said, said
+    run("umount /mnt/lower2; modprobe dm-forebay-writelog")
+    said = fails(f"dmsetup create log --table '0 2048 forebay-wlog {origin} {alias}'")
+    assert in_use in said, said
+    stack.umount()
+    stack.cache = alias
+    stack.mount()
     assert (MOUNT / "f").read_bytes()[:2] == b"Rx"
 
 

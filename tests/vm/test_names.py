@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Names are passed on: what is made, renamed, linked and removed above is so below, and the kernel's rules hold."""
+"""Names are passed on: a name that is made, renamed, linked or removed above is so below, and the
+kernel's rules hold."""
 
 import errno
 import fcntl
@@ -133,7 +134,7 @@ def test_rename_flags(folder, below):
 
 
 def test_unlink_while_open(folder, shared):
-    """I4, I3: the pages of a deleted file live as long as it is open, then come back to the cache."""
+    """I4, I3: the pages of a deleted file stay as long as the file is open, then go back to the cache."""
     fd = os.open(folder / "f", os.O_RDWR | os.O_CREAT)
     os.write(fd, b"1" * 8 * PAGE)
     os.fsync(fd)
@@ -225,7 +226,8 @@ def test_handles_of_another_mount(folder):
 
 
 def test_changed_underneath(folder, below):
-    """A tree that somebody changes below is no reason for harm, though not supported."""
+    """Changes that other programs make directly in the lower tree do no harm, though they aren't
+    supported."""
     write(folder / "f", b"old")
     os.unlink(below / "f")
     (below / "f").write_bytes(b"another file")
@@ -243,7 +245,7 @@ def test_changed_underneath(folder, below):
 
 
 def test_dup_and_fork(folder):
-    """Trap 9: every descriptor's fsync is a sync call, whoever wrote."""
+    """Trap 9: fsync of any descriptor is a sync call for the file, whichever process wrote."""
     fd = os.open(folder / "f", os.O_RDWR | os.O_CREAT)
     other = os.open(folder / "f", os.O_RDONLY)
     os.write(fd, b"a")

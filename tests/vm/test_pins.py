@@ -19,7 +19,7 @@ NOBODY, SOMEBODY = pwd.getpwnam("nobody").pw_uid, pwd.getpwnam("daemon").pw_uid
 
 
 def make(name, count, mode=0o666):
-    """A settled file of so many pages."""
+    """Makes a settled file of so many pages."""
     fd = os.open(MOUNT / name, os.O_RDWR | os.O_CREAT)
     for start in range(0, count, 256):
         os.pwrite(fd, b"".join(b"%08d" % p * (PAGE // 8) for p in range(start, min(count, start + 256))), start * PAGE)
@@ -29,7 +29,7 @@ def make(name, count, mode=0o666):
 
 
 def thrash(count, rounds=1):
-    """Has so many pages stored and synced."""
+    """Stores and syncs so many pages of another file."""
     fd = os.open(MOUNT / "thrash", os.O_RDWR | os.O_CREAT)
     os.ftruncate(fd, count * PAGE)
     os.fsync(fd)
@@ -42,7 +42,7 @@ def thrash(count, rounds=1):
 
 
 def as_nobody(action, uid=NOBODY):
-    """Runs it in a child without capabilities; returns what it returns, or its errno negative."""
+    """Runs an action in a child without capabilities; returns its result, or its errno negative."""
     reader, writer = os.pipe()
     pid = os.fork()
     if not pid:
@@ -65,7 +65,8 @@ def as_nobody(action, uid=NOBODY):
 
 
 def locks_in_a_child(uid, action):
-    """A child of that user that carries out an action and then waits; its number, when the action is done."""
+    """Forks a child of that user that carries out an action and then waits. Returns the child's process
+    number once the action is done."""
     reader, writer = os.pipe()
     pid = os.fork()
     if not pid:
@@ -84,7 +85,7 @@ def locks_in_a_child(uid, action):
 
 
 def failure(action, *arguments, **more):
-    """The errno of what must fail."""
+    """The errno of an action that must fail."""
     with pytest.raises(OSError) as caught:
         action(*arguments, **more)
     return caught.value.errno
@@ -107,7 +108,8 @@ def small_fixture():
 
 
 def test_resident(small):
-    """All pages of the range are brought in, holes too, and stay whatever others do; unpinned they can go."""
+    """A pin brings in all pages of the range, also those of holes. They stay whatever other files do;
+    after the unpin they can go."""
     fd = make("f", 100)
     os.ftruncate(fd, 110 * PAGE)
     os.fsync(fd)
@@ -140,7 +142,8 @@ def test_clean_pages_enter_clean(small):
 
 
 def test_overlapping_pins(small):
-    """A set a descriptor: pinned twice is pinned once; two descriptors' pins are independent, and both are paid for."""
+    """Each descriptor has one set of pinned pages: a page pinned twice by it is pinned once. Pins of two
+    descriptors are independent, and both are charged."""
     fd = make("f", 64)
     other = os.open(MOUNT / "f", os.O_RDONLY)
     on_range(fd, IOC_PIN, 0, 20 * PAGE)
@@ -159,7 +162,7 @@ def test_overlapping_pins(small):
 
 
 def test_goes_with_the_last_opener(small):
-    """A pin is the open file description's: dup and fork share it."""
+    """A pin belongs to the open file description: descriptors made by dup and fork share it."""
     fd = make("f", 16)
     opener = os.open(MOUNT / "f", os.O_RDONLY)
     on_range(opener, IOC_PIN)
@@ -177,7 +180,7 @@ def test_goes_with_the_last_opener(small):
 
 
 def test_outlived_by_a_mapping(small):
-    """A pin, and an attached range, end with the close, although a mapping that was made of the descriptor stays."""
+    """A pin and an attached range end with the close, although a mapping made of the descriptor stays."""
     fd = make("f", 16)
     opener = os.open(MOUNT / "f", os.O_RDWR)
     on_range(opener, IOC_PIN)
@@ -190,7 +193,8 @@ def test_outlived_by_a_mapping(small):
 
 
 def test_kept(small):
-    """The administrator's stay with the file; only an unpin of the same kind, unlink or unmount ends them."""
+    """The administrator's kept pins stay with the file. Only an unpin of the same kind, unlink or
+    unmount ends them."""
     fd = make("f", 16)
     on_range(fd, IOC_PIN, 0, 0, KEEP)
     os.close(fd)
@@ -215,7 +219,8 @@ def test_kept(small):
 
 
 def test_kept_and_cut(small):
-    """A file that is cut to nothing has nothing to keep: it can be unmounted, and goes when it is deleted."""
+    """A file truncated to nothing has no pages to keep: it can be unmounted, and goes when it is
+    deleted."""
     fd = make("f", 16)
     on_range(fd, IOC_PIN, 0, 0, KEEP)
     os.ftruncate(fd, 0)
@@ -266,7 +271,7 @@ def test_user_limit(small):
 
 
 def test_lock(small):
-    """mlock() pins what is mapped, munlock() ends it; also when the pages were there before it."""
+    """mlock() pins the pages of the mapping, also if they were in PMem before; munlock() ends the pin."""
     fd = make("f", 128)
     for touch in (True, False):
         dax = Mapping(fd, 128 * PAGE, DAX)
@@ -331,7 +336,8 @@ def test_lock_limits(small):
 
 
 def test_lock_noticed_by_root(small):
-    """A lock of pages that were there counts by its user's limit, although root's drop, or the kernel, notices it."""
+    """A lock of pages that were in PMem before counts against its owner's limit. It counts so even if
+    root's drop, or the kernel, notices it."""
     import resource  # pylint: disable=import-outside-toplevel
     resource.setrlimit(resource.RLIMIT_MEMLOCK, (64 << 20, 64 << 20))
     fd = make("f", 400)
@@ -350,7 +356,7 @@ def test_lock_noticed_by_root(small):
 
 
 def test_two_lock_a_page(small):
-    """One of them has no pin left: the page stays for the other."""
+    """Two users lock the same page and one of them has no pin left: the page stays for the other."""
     import resource  # pylint: disable=import-outside-toplevel
     resource.setrlimit(resource.RLIMIT_MEMLOCK, (64 << 20, 64 << 20))
     fd = make("f", 16)
@@ -376,11 +382,12 @@ def test_two_lock_a_page(small):
 
 
 def test_lock_without_a_page(small):
-    """An immutable file has no page here, but its locks count while there are any, and no longer."""
+    """An immutable file has no page in PMem. Its locks count as long as they exist, and no longer."""
     import resource  # pylint: disable=import-outside-toplevel
     resource.setrlimit(resource.RLIMIT_MEMLOCK, (64 << 20, 64 << 20))
     os.close(make("f", 200))
     os.close(make("g", 200))
+    os.chown(MOUNT / "f", NOBODY, -1)
     run(f"chattr +i {MOUNT}/f")
 
     def locks():
@@ -399,7 +406,7 @@ def test_lock_without_a_page(small):
 
 
 def test_locked_beyond_the_limit_as_a_buffer(small):
-    """What is locked and may not be pinned can be read into by hardware."""
+    """Pages that are locked but may not be pinned can still be the buffer of a direct read."""
     import resource  # pylint: disable=import-outside-toplevel
     resource.setrlimit(resource.RLIMIT_MEMLOCK, (64 << 20, 64 << 20))
     os.close(make("f", 400))
@@ -449,7 +456,8 @@ def test_lock_parts_and_fork(small):
 
 
 def test_mixed_with_a_plain_mapping(small):
-    """mlock() on a plain mapping locks memory and pins nothing here, even where somebody else has a DAX mapping."""
+    """mlock() on a plain mapping locks memory and pins nothing, even where a DAX mapping of the same
+    pages exists."""
     fd = make("f", 32)
     with Mapping(fd, 32 * PAGE, MAP_SHARED) as plain, Mapping(fd, 16 * PAGE, DAX) as dax:
         plain.lock()
@@ -462,7 +470,8 @@ def test_mixed_with_a_plain_mapping(small):
 
 
 def test_many_claims(small):
-    """Thousands that attach the same pages, and one that attaches every other page, cost nobody seconds."""
+    """Thousands of descriptors attach the same pages, and one attaches every other page. No call takes
+    seconds."""
     import resource  # pylint: disable=import-outside-toplevel
     resource.setrlimit(resource.RLIMIT_NOFILE, (4096, 4096))
     fd = make("f", 1000)
@@ -489,7 +498,8 @@ def test_many_claims(small):
 
 
 def test_truncation(small):
-    """What is cut off is not pinned any more, also if the file grows again; a hole empties the place, which stays pinned."""
+    """Pages that are truncated aren't pinned any more, even if the file grows again. A punched hole
+    empties the range, which stays pinned."""
     fd = make("f", 64)
     on_range(fd, IOC_PIN)
     os.ftruncate(fd, 32 * PAGE + 1)
@@ -510,7 +520,8 @@ def test_truncation(small):
 
 
 def test_collapsed_range(small):
-    """The file is as much shorter, and so is what is pinned and locked of it; whatever it becomes later."""
+    """Collapsing makes the file shorter, and likewise what is pinned and locked of it; whatever the file
+    becomes later."""
     fd = make("f", 64)
     kept = os.open(MOUNT / "f", os.O_RDONLY)
     on_range(kept, IOC_PIN, 0, 0, KEEP)
@@ -529,7 +540,7 @@ def test_collapsed_range(small):
 
 
 def test_pin_waits_for_space(small):
-    """A cache full of out-of-sync pages of others: they are written back, and the pin succeeds."""
+    """A cache is full of out-of-sync pages of other files: they are written back, and the pin succeeds."""
     fd = make("f", 400)
     thrash(small.value("pages_total") - 100)
     on_range(fd, IOC_PIN)
@@ -540,7 +551,8 @@ def test_pin_waits_for_space(small):
 
 
 def test_killed_while_waiting(small):
-    """A fault that waits for space, because everything is pinned, ends when the task is killed; or when there is room."""
+    """Everything is pinned, and a fault waits for space. The wait ends when the task is killed, or when
+    there is space."""
     total = small.value("pages_total")
     run(f"mount -o remount,pin_limit={4 * total}k {MOUNT}")
     hog, fd = make("hog", total), make("f", 16)
@@ -573,7 +585,8 @@ def test_killed_while_waiting(small):
 
 
 def test_thrash_makes_progress(small):
-    """A working set of four times the cache through a DAX mapping, from two processes, beside a pinned file."""
+    """Two processes use a working set of four times the cache through a DAX mapping, beside a pinned
+    file."""
     pinned = make("pinned", 64)
     on_range(pinned, IOC_PIN)
     count = small.value("pages_total") * 4

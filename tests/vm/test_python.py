@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""libforebay's Python module on forebay, and docs/python.md as it is printed there. tests/lib has what it does elsewhere."""
+"""libforebay's Python module on forebay, and docs/python.md as it is printed there. tests/lib tests the
+module on other file systems."""
 
 import doctest
 import errno
@@ -30,7 +31,7 @@ def file_fixture(folder):
 
 
 def failure(action, *arguments, **more):
-    """The errno of what must fail, which must name the file."""
+    """The errno of an action that must fail, with an error that names the file."""
     with pytest.raises(OSError) as caught:
         action(*arguments, **more)
     assert caught.value.filename == getattr(arguments[0], "name", arguments[0])
@@ -38,8 +39,9 @@ def failure(action, *arguments, **more):
 
 
 def test_mapping(file, below):
-    """Stores are seen by others and durable after a sync; counts and attributes follow, the range's alone."""
-    assert forebay.range_info(file) == (0, 16 * PAGE, 0, 0, 0, 0, 0, 0, 16)
+    """Other readers see stores, which are durable after a sync. Counts and attributes follow, those of
+    the range alone."""
+    assert forebay.range_info(file) == (0, 16 * PAGE, 0, 0, 0, 0, 0, 0, 16, 0)
     with forebay.mmap(file, 4 * PAGE, 8 * PAGE) as view:
         assert len(view) == 4 * PAGE and not view.readonly and bytes(view[:4]) == b"xxxx"
         assert forebay.range_info(file).attributes is Attributes.MAPPED
@@ -63,7 +65,8 @@ def test_mapping(file, below):
 
 
 def test_views(file):
-    """What was made of a mapping keeps it, and only that; who only reads can't store."""
+    """A view made of a mapping keeps the mapping alive, and nothing else does. A file opened to read
+    can't be stored to."""
     view = forebay.mmap(file, 4 * PAGE)
     part = view[PAGE:2 * PAGE]
     view.release()
@@ -83,7 +86,7 @@ def test_views(file):
 
 
 def test_left_open(file):
-    """A program that ends with its mapping ends quietly, and its store is there."""
+    """A program that ends with a mapping open ends without a message, and its store is there."""
     program = f"import forebay; view = forebay.mmap(open({file.name!r}, 'r+b'), {PAGE}); view[:4] = b'left'"
     done = subprocess.run([sys.executable, "-c", program], env={**os.environ, "PYTHONPATH": str(MODULE)}, check=True,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
@@ -94,7 +97,7 @@ def test_left_open(file):
 def test_pins(file):
     """Pinned pages come, are counted, and stay when the rest is dropped; unpinned they go."""
     forebay.pin(file, 2 * PAGE, 4 * PAGE)
-    assert forebay.range_info(file) == (0, 16 * PAGE, Attributes.PINNED, 4, 0, 0, 4, 0, 12)
+    assert forebay.range_info(file) == (0, 16 * PAGE, Attributes.PINNED, 4, 0, 0, 4, 0, 12, 0)
     with forebay.mmap(file, 16 * PAGE) as view:
         view[10 * PAGE] = 1
         assert forebay.range_info(file).attributes == Attributes.PINNED | Attributes.MAPPED
@@ -107,7 +110,7 @@ def test_pins(file):
 
 
 def test_attached(file):
-    """What is written goes to PMem, until it is detached."""
+    """Writes go to PMem until the range is detached."""
     forebay.attach(file, 4 * PAGE, 4 * PAGE)
     assert forebay.range_info(file, 4 * PAGE, 4 * PAGE).attributes is Attributes.ATTACHED
     assert forebay.range_info(file, 0, 4 * PAGE).attributes == 0 == forebay.range_info(file, 8 * PAGE).attributes
@@ -122,7 +125,7 @@ def test_attached(file):
 
 @pytest.mark.parametrize("do, undo", [(forebay.pin, forebay.unpin), (forebay.attach, forebay.detach)], ids=["pin", "attach"])
 def test_kept(file, do, undo):
-    """With the file, and not with the opener; for the administrator alone."""
+    """What is kept belongs to the file and outlives its opener; only the administrator may keep a range."""
     assert as_nobody(lambda: failure(do, file, 0, PAGE, keep=True)) == errno.EPERM
     with open(file.name, "r+b") as opener:
         do(opener, 0, 2 * PAGE)
@@ -134,7 +137,7 @@ def test_kept(file, do, undo):
 
 
 def test_limits(file):
-    """Over one: ENOMEM, and nothing pinned."""
+    """Over a limit a pin fails with ENOMEM, and no page is pinned."""
     run(f"mount -o remount,pin_limit={10 * PAGE} {MOUNT}")
     try:
         assert failure(forebay.pin, file, 0, 11 * PAGE) == errno.ENOMEM

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""DAX mappings of a part of a file, attached ranges, and the upgrade of pages that are volatile when they begin."""
+"""DAX mappings of a part of a file, attached ranges, and the upgrade of pages that are volatile when the
+range begins."""
 
 import errno
 import mmap
@@ -31,7 +32,8 @@ def contents(count):
 
 
 def test_only_the_range(folder):
-    """The same file has DAX pages inside the range and volatile ones outside, whoever touches them in whatever way."""
+    """A file has DAX pages inside the range and volatile pages outside, whichever call or mapping
+    touches them."""
     fd = opened(folder)
     with Mapping(fd, 8 * PAGE, DAX, offset=16 * PAGE) as dax, Mapping(fd, 64 * PAGE, MAP_SHARED) as plain:
         assert pages(fd, 16 * PAGE, 8 * PAGE) == 8, "upgraded"
@@ -49,7 +51,8 @@ def test_only_the_range(folder):
 
 
 def test_writes_and_plain_faults_allocate_in_pmem(folder):
-    """Pages of a DAX range that nobody has in memory: a write by a call, a touch by a mapping without the flag."""
+    """Pages of a DAX range that aren't in memory: write(2) and a fault through a plain mapping allocate
+    them in PMem."""
     fd = opened(folder)
     os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
     with Mapping(fd, 16 * PAGE, DAX) as dax, Mapping(fd, 64 * PAGE, MAP_SHARED) as plain:
@@ -65,7 +68,7 @@ def test_writes_and_plain_faults_allocate_in_pmem(folder):
 
 
 def test_part_by_part(folder):
-    """munmap, mprotect and mremap of parts: the range is what is mapped now."""
+    """After munmap, mprotect and mremap of parts, the range is what is still mapped."""
     fd = opened(folder)
     dax = Mapping(fd, 32 * PAGE, DAX)
 
@@ -101,7 +104,8 @@ def test_part_by_part(folder):
 
 
 def test_upgrade_of_dirty_and_mapped_pages(folder):
-    """What was stored through a plain mapping a moment ago is there, for both, and durable by the DAX mapping."""
+    """Both mappings show what was stored through the plain mapping just before, and a sync of the DAX
+    mapping makes it durable."""
     fd = opened(folder, settle=False)
     plain = Mapping(fd, 64 * PAGE, MAP_SHARED)
     private = Mapping(fd, 64 * PAGE, MAP_PRIVATE)
@@ -122,7 +126,8 @@ def test_upgrade_of_dirty_and_mapped_pages(folder):
 
 
 def test_upgrade_is_no_tear(folder):
-    """A writer and a reader by call and one by mapping while DAX mappings come, go and are dropped: no page goes back."""
+    """One thread writes, one reads by call and one uses a mapping, while DAX mappings come, go and are
+    dropped. No page goes back to older contents."""
     fd = opened(folder, 16)
     stop, wrong = threading.Event(), []
     plain = Mapping(fd, 16 * PAGE, MAP_SHARED)
@@ -150,7 +155,7 @@ def test_upgrade_is_no_tear(folder):
                 seen[page] = min(found)
 
     def count():
-        """One who stores and reads back alone in a part of a page."""
+        """Stores to a part of a page that no other thread writes to, and reads the part back."""
         number = 0
         while not stop.is_set():
             number += 1
@@ -174,7 +179,8 @@ def test_upgrade_is_no_tear(folder):
 
 
 def test_upgrade_without_space():
-    """What finds no room is written back and leaves the page cache; the mapping works none the less."""
+    """A page that finds no space in the cache is written back and leaves the page cache; the mapping
+    still works."""
     from conftest import clean_up  # pylint: disable=import-outside-toplevel
     from stack import Stack  # pylint: disable=import-outside-toplevel
     clean_up()
@@ -202,7 +208,8 @@ def test_upgrade_without_space():
 
 
 def test_attach(folder, shared):
-    """Writes to the range go to PMem without a mapping; durable by the sync, that has nothing left to do."""
+    """Writes to an attached range go to PMem without a mapping. A sync finds them durable, and has
+    nothing left to do."""
     fd = opened(folder)
     on_range(fd, IOC_ATTACH, 8 * PAGE, 8 * PAGE)
     assert info(fd, 8 * PAGE, 8 * PAGE).attributes == ATTACHED
@@ -248,7 +255,8 @@ def test_attach_explicit(stack):
 
 
 def test_kept_attachment(stack):
-    """With KEEP it stays with the file until it is undone, or the file is deleted; it doesn't keep the mount busy."""
+    """An attachment with KEEP stays with the file until it is undone or the file is deleted. It doesn't
+    keep the mount busy."""
     fd = os.open(MOUNT / "f", os.O_RDWR | os.O_CREAT)
     on_range(fd, IOC_ATTACH, 0, 4 * PAGE, KEEP)
     os.close(fd)
@@ -270,7 +278,7 @@ def test_kept_attachment(stack):
 
 
 def test_hole_punched_in_a_dax_range(folder):
-    """The lower file system does it; the page comes back at the next touch, as zeros."""
+    """The lower file system punches the hole. The next access brings the page back as zeros."""
     fd = opened(folder)
     with Mapping(fd, 16 * PAGE, DAX) as dax:
         dax.write(0, b"gone")
@@ -295,7 +303,8 @@ def test_truncated_under_a_dax_mapping(folder):
 
 @pytest.mark.parametrize("flags, dax", [(MAP_PRIVATE, False), (MAP_SHARED, True)])
 def test_flag_without_validation(folder, flags, dax):
-    """MAP_SYNC means nothing for a private mapping; for MAP_SHARED Linux doesn't check it, but hands it on."""
+    """MAP_SYNC means nothing for a private mapping. For MAP_SHARED, Linux passes the flag on without a
+    check."""
     fd = opened(folder)
     with Mapping(fd, 8 * PAGE, flags | MAP_SYNC) as mapping:
         mapping.read(0, PAGE)
@@ -318,7 +327,7 @@ def test_immutable_for_a_while(folder):
 
 
 def test_deleted_before_the_first_touch(folder):
-    """Nothing of it need be durable: it is mapped as below."""
+    """No byte of a deleted file need be durable: its pages are mapped as the lower file's."""
     fd = opened(folder, 4)
     with Mapping(fd, 4 * PAGE, DAX) as dax:
         os.unlink(folder / "f")
@@ -330,7 +339,8 @@ def test_deleted_before_the_first_touch(folder):
 
 
 def test_read_only_descriptor(folder):
-    """Who may only read may map with MAP_SYNC and read; a shared mapping to write through is refused as anywhere."""
+    """A read-only descriptor can be mapped with MAP_SYNC and read. A writable shared mapping is refused,
+    as on any file system."""
     os.close(opened(folder))
     fd = os.open(folder / "f", os.O_RDONLY)
     with Mapping(fd, 8 * PAGE, DAX, prot=PROT_READ) as dax:

@@ -26,7 +26,8 @@ def test_raw_namespace():
 
 
 def test_virtio_pmem():
-    """Made durable by a call to the host only: of no use, and said so."""
+    """Only a call to the host makes stores to virtio-pmem durable. It can't be a cache, and the errors
+    say so."""
     run("modprobe virtio_pmem")
     deadline = time.monotonic() + 10
     device = None

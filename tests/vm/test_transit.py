@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""dm-forebay-transit: blocks are whole and in order, and what was flushed is on the device, under every policy."""
+"""dm-forebay-transit: under every policy, blocks are whole and in order, and all flushed data are on the
+device."""
 
 import errno
 import mmap
 import os
 import random
+import re
 import subprocess
 import time
 from pathlib import Path
@@ -29,13 +31,13 @@ def name_of(variant):
 
 
 def each(variants):
-    """A test for each of them."""
+    """A test for each of these option sets."""
     return pytest.mark.parametrize("options", variants, ids=name_of)
 
 
 @pytest.fixture(name="cache")
 def cache_fixture():
-    """Over the NVMe device; not mapped yet."""
+    """A cache over the NVMe device, not mapped yet."""
     clean_up()
     run("modprobe -r dm-forebay-transit", check=False)
     yield Transit()
@@ -73,7 +75,8 @@ def test_it_is_a_write_cache(over_btt):
 
 
 def test_buffers_over_a_btt(over_btt):
-    """A BTT takes no segment that is less than a block: buffers that have such are refused, also where the cache would take them."""
+    """A BTT takes no segment smaller than a block. Buffers with such segments are refused, even where
+    the cache could take them."""
     over_btt.create(block_size=BLOCK, cache_size="64K")
     page = mmap.mmap(-1, 3 * BLOCK)
     page[:] = noise(3 * BLOCK)
@@ -90,7 +93,7 @@ def test_buffers_over_a_btt(over_btt):
 
 
 def reads_go_on(cache):
-    """Waits until some more have been answered from slots."""
+    """Waits until the slots have answered some more reads."""
     before, until = cache.status()["read_hits"], time.monotonic() + 30
     while cache.status()["read_hits"] < before + 100:
         assert time.monotonic() < until, cache.status()
@@ -98,8 +101,11 @@ def reads_go_on(cache):
 
 
 def test_steady_readers(cache):
-    """A writer keeps new readers out of its slot, and lets them in again. (That readers could hold it up for ever takes more
-    processors than a test machine has: with two, a reader that is not running decides how long all this takes.)"""
+    """A writer keeps new readers out of its slot, and lets them in again.
+
+    The test can't show that readers would hold up the writer for ever: that takes more processors than a
+    test machine has. With two, a reader that isn't running decides how long all this takes.
+    """
     cache.create(block_size=BLOCK, cache_size=MIB, **STAGED)
     cache.put(0, noise(65536))
     readers = subprocess.Popen(f"exec fio --name=x --filename={cache.device} --rw=read --bs=64k --size=64k --direct=1 --ioengine=psync "
@@ -145,7 +151,7 @@ def test_written_is_read(cache, on_btt, block):
 @each(VARIANTS)
 @pytest.mark.parametrize("on_btt", [True, False])
 def test_overlapping_writes(cache, options, on_btt):
-    """2 MiB hammered from 6 threads through a cache of 256 KiB, readers beside them: whole blocks, in order."""
+    """6 threads write 2 MiB through a cache of 256 KiB, beside readers. Blocks are whole and in order."""
     cache.below = btt() if on_btt else SSD
     cache.create(cache_size="256K", block_size=BLOCK, **options)
     print(verificator(f"whole {cache.device} {2 * MIB} 5 {WRITES} 6 2 {BLOCK} 131072 {STATE}"))
@@ -285,7 +291,7 @@ def check_log(image, promised):
 
 
 def test_flush_drains_what_was_complete(cache):
-    """Nothing goes down before, all of it with the flush."""
+    """No block goes down before the flush, and all go down with it."""
     cache.create(block_size=BLOCK, cache_size=MIB, **STAGED)
     cache.write(0, bytes(MIB))
     for i in range(20):
@@ -301,7 +307,8 @@ def test_flush_drains_what_was_complete(cache):
 
 
 def test_fua_goes_down_alone(cache):
-    """ext4 overwrites with FUA and no flush: that block is on the device, dropped from the cache, and the others stay there."""
+    """ext4 overwrites with FUA and no flush. That block is on the device and leaves the cache; the other
+    blocks stay in the cache."""
     cache.sectors = 400 * 2048
     cache.create(block_size=BLOCK, cache_size="8M", **STAGED)
     run(f"mkfs.ext4 -Fq -E lazy_itable_init=0,lazy_journal_init=0 {cache.device}")
@@ -328,7 +335,8 @@ def test_fua_goes_down_alone(cache):
 
 
 def test_switches_at_run_time(cache):
-    """Eager eviction off: the cache fills, then it is bypassed; bypass off, too: writers wait, and go on."""
+    """With eager eviction off the cache fills, then writes go past it. With bypass off, too, writers
+    wait until there is space."""
     cache.create(block_size=BLOCK, cache_size="64K")
     cache.write(0, noise(MIB))
     assert cache.status()["evicted"] > 0
@@ -351,7 +359,7 @@ def test_switches_at_run_time(cache):
 
 
 def test_policies_differ(cache):
-    """What each is for: when it evicts, and what."""
+    """The purpose of each policy: when it evicts, and which block."""
     def filled(**options):
         cache.create(block_size=BLOCK, cache_size="64K", **options)     # 16 slots
         for i in range(10):
@@ -395,7 +403,7 @@ def test_policies_differ(cache):
 
 @pytest.mark.parametrize("options", [{}, STAGED, {"policy": "coactive"}], ids=["transit", "staged", "coactive"])
 def test_discard_and_zeroes(cache, options):
-    """Zeros are zeros and nothing cached comes back; a discard drops what is cached; beside writers, in order."""
+    """Zeros read as zeros and no cached block comes back. A discard drops cached blocks."""
     cache.create(block_size=BLOCK, cache_size="4M", **options)
     cache.write(0, noise(2 * MIB))
     cache.put(0, noise(MIB, 2))
@@ -439,7 +447,7 @@ def test_discards_beside_writers(cache):
 
 
 def failing(cache, policy="transit"):
-    """Over a device that can be told to fail."""
+    """A cache over a device that can be told to fail."""
     run(f"dmsetup create bad --table '0 {cache.sectors} linear {SSD} 0' && dmsetup mknodes")
     cache.below = "/dev/mapper/bad"
     cache.create(block_size=BLOCK, cache_size="256K", policy=policy)
@@ -449,13 +457,13 @@ def failing(cache, policy="transit"):
 
 
 def fail(cache, fails_now):
-    """The device `bad` refuses everything, or nothing."""
+    """Makes the device `bad` refuse all I/O, or none."""
     target = "error" if fails_now else f"linear {SSD} 0"
     run(f"dmsetup suspend --noflush --nolockfs bad; dmsetup load bad --table '0 {cache.sectors} {target}'; dmsetup resume bad")
 
 
 def until(cache, health):
-    """Waits for it to be that; it is said by a worker, a little later."""
+    """Waits until the health is this; a worker changes it a little later."""
     for _ in range(100):
         status = cache.status()
         if status["health"] == health:
@@ -466,7 +474,8 @@ def until(cache, health):
 
 @pytest.mark.parametrize("policy", [policy for policy in POLICIES if policy != "none"])
 def test_device_fails_for_a_while(cache, policy):
-    """What it refuses stays readable and fails every flush; when the device is well again, it is there, and flushes succeed."""
+    """Refused blocks stay readable, and every flush fails. When the device is well again they are
+    written, and flushes succeed."""
     failing(cache, policy)
     event = int(run("dmsetup info -c --noheadings -o events tc"))
     fail(cache, True)
@@ -495,7 +504,8 @@ def test_device_fails_for_a_while(cache, policy):
 
 @pytest.mark.parametrize("policy", [policy for policy in POLICIES if policy != "none"])
 def test_full_cache_and_dead_device(cache, policy):
-    """Nobody waits for ever: writers are told, what was taken is still readable, suspend and remove return, and lost data are named."""
+    """No task waits for ever: writers get errors, accepted data stay readable, suspend and remove
+    return, and the kernel's log names lost data."""
     failing(cache, policy)
     fail(cache, True)
     refused = 0
@@ -513,7 +523,8 @@ def test_full_cache_and_dead_device(cache, policy):
 
 
 def test_newly_refused(cache):
-    """A block that is refused while others have been for long has its tries at once: a flush needn't wait for the slow ones."""
+    """A block that is newly refused is tried again at once, although others have been refused for long.
+    So a flush needn't wait for the slow tries of those."""
     refusing(cache)
     until(cache, "error")
     cache.put(65536, noise(BLOCK))
@@ -525,7 +536,8 @@ def test_newly_refused(cache):
 
 
 def test_clean_copy_and_failed_write(cache):
-    """The device failed a write past the cache: nobody knows what it has, so a copy of what it had is no answer any more."""
+    """The device failed a write past the cache, so its contents are unknown. The cache no longer answers
+    reads from its clean copy of the older contents."""
     failing(cache, "coactive")
     cache.put(0, noise(65536))
     cache.flush()
@@ -540,7 +552,7 @@ def test_clean_copy_and_failed_write(cache):
 
 
 def test_flush_fails_below(cache):
-    """A flush that the device fails is counted like one that fails for what the device has refused."""
+    """A flush that the device fails is counted like a flush that fails because of refused blocks."""
     run("modprobe dm-flakey")
     run(f"dmsetup create flaky --table '0 {cache.sectors} flakey {SSD} 0 0 3600 1 error_writes' && dmsetup mknodes")
     cache.below = "/dev/mapper/flaky"
@@ -551,7 +563,8 @@ def test_flush_fails_below(cache):
 
 
 def test_flush_with_data_fails(cache):
-    """A journal's commit is a flush with data. If the device refuses a file's blocks, not the journal's, fsync must fail all the same."""
+    """A journal's commit is a flush with data. If the device refuses the blocks of a file, but not those
+    of the journal, fsync must still fail."""
     failing(cache)
     run(f"mkfs.ext4 -q -F -b 4096 {cache.device} && mkdir -p /tmp/ext4 && mount {cache.device} /tmp/ext4")
     file = Path("/tmp/ext4/file")
@@ -576,7 +589,8 @@ def test_flush_with_data_fails(cache):
 
 
 def flush_failed(cache):
-    """A flush has failed, of a device that refuses all writes; returns what heals that, in less than the 2 seconds to the next try."""
+    """Makes a flush fail, on a device that refuses all writes. Returns a function that heals the device
+    faster than the 2 seconds to the next try."""
     run("modprobe dm-flakey")
     run(f"dmsetup create bad --table '0 {cache.sectors} flakey {SSD} 0 0 3600 1 error_writes' && dmsetup mknodes")
     cache.below = "/dev/mapper/bad"
@@ -588,7 +602,8 @@ def flush_failed(cache):
 
 
 def test_dsync_after_a_failed_flush(cache):
-    """FUA writes fail after a flush has failed, also when the device is well again; not for ever, though nobody flushes."""
+    """FUA writes fail after a failed flush, even when the device is well again. They succeed after a
+    while, without another flush by a user."""
     heal = flush_failed(cache)
     data = noise(BLOCK, 2)
     heal()
@@ -601,7 +616,8 @@ def test_dsync_after_a_failed_flush(cache):
 
 
 def test_refused_once_after_a_failed_flush(cache):
-    """A block that is refused meanwhile brings the next try forward: a flush is tried again all the same."""
+    """A block that is refused meanwhile brings the next try forward. The failed flush is tried again,
+    too."""
     heal = flush_failed(cache)
     cache.put(0, noise(BLOCK))
     time.sleep(0.05)
@@ -612,7 +628,7 @@ def test_refused_once_after_a_failed_flush(cache):
 
 
 def refusing(cache):
-    """It has refused what was put at the beginning."""
+    """A cache over a device that has refused the blocks written at the beginning."""
     failing(cache)
     fail(cache, True)
     cache.put(0, noise(65536))
@@ -620,8 +636,104 @@ def refusing(cache):
         cache.flush()
 
 
+@pytest.mark.parametrize("policy", [policy for policy in POLICIES if policy != "none"])
+def test_refused_blocks_stay_over_a_reload(cache, policy):
+    """Refused blocks go over to the next table of the mapped device: readable, reported, and each fsync
+    fails until they are written."""
+    refusing(cache)
+    until(cache, "error")
+    run("dmesg -C")
+    cache.reload(block_size=BLOCK, cache_size="512K", policy=policy)
+    status = cache.status()
+    assert (status["health"], status["policy"], status["refused"]) == ("error", policy, 16), status
+    assert cache.read(0, 65536) == noise(65536)
+    for _ in range(2):
+        with pytest.raises(OSError):
+            cache.flush()
+    run("dmsetup suspend tc; dmsetup resume tc")
+    assert cache.status()["refused"] == 16
+    cache.put(4096, noise(4096, 2))
+    assert "are lost" not in run("dmesg")
+    fail(cache, False)
+    assert until(cache, "ok")["refused"] == 0
+    cache.flush()
+    expected = noise(65536)[:4096] + noise(4096, 2) + noise(65536)[8192:]
+    assert cache.read(0, 65536, device=SSD) == expected == cache.read(0, 65536)
+
+
+def suspend_with_too_many_refused(cache):
+    """Loads a table while the device is well. Then the device refuses more blocks than that table has
+    slots, and the cache is suspended."""
+    run(f"dmsetup load tc --table '{cache.table(block_size=BLOCK, cache_size='32K')}'")
+    fail(cache, True)
+    cache.put(0, noise(65536, 2))
+    with pytest.raises(OSError):
+        cache.flush()
+    run("dmsetup suspend tc")
+
+
+def test_reload_that_has_no_place_for_refused_blocks(cache):
+    """A table without space for the refused blocks is refused with the reason, and nothing changes. If
+    blocks are refused only after the load, the resume is refused."""
+    refusing(cache)
+    until(cache, "error")
+    for options in ({"block_size": BLOCK, "policy": "none"}, {"block_size": 512}, {"block_size": BLOCK, "cache_size": "32K"}):
+        before = cache.options
+        said = fails(f"dmsetup load tc --table '{cache.table(**options)}'")
+        cache.options = before
+        assert "16 blocks that the device below has refused" in said, said
+    assert cache.read(0, 65536) == noise(65536)
+    fail(cache, False)
+    cache.flush()
+    suspend_with_too_many_refused(cache)
+    said = fails("dmsetup resume tc")
+    assert "blocks that the device below has refused" in said and "are lost" not in said, said
+    run(f"dmsetup load tc --table '{cache.table(block_size=BLOCK, cache_size='256K')}'; dmsetup resume tc")
+    assert cache.read(0, 65536) == noise(65536, 2)
+    assert cache.status()["refused"] == 16
+    with pytest.raises(OSError):
+        cache.flush()
+    fail(cache, False)
+    until(cache, "ok")
+    cache.flush()
+    assert cache.read(0, 65536, device=SSD) == noise(65536, 2)
+
+
+def test_refused_blocks_that_no_table_took(cache):
+    """No new table had space for the refused blocks. When the mapped device is removed they are lost,
+    and the kernel's log says how many."""
+    failing(cache)
+    suspend_with_too_many_refused(cache)
+    assert "are lost" not in fails("dmsetup resume tc")
+    cache.remove()
+    said = re.findall(r"(\d+) blocks that .* refused are lost", run("dmesg"))
+    assert sum(map(int, said)) == 16, said
+
+
+def test_failed_flush_stays_over_a_reload(cache):
+    """A flush failed, of a device that takes writes. FUA writes fail with the next table, too, until a
+    flush has succeeded."""
+    run("modprobe dm-flakey")
+    half = cache.sectors // 2
+    table = f"0 {half} linear {SSD} 0\n{half} {half} flakey {SSD} {half} 0 3600 1 error_writes"
+    run(f"echo '{table}' | dmsetup create bad && dmsetup mknodes")
+    cache.below = "/dev/mapper/bad"
+    cache.create(block_size=BLOCK, cache_size="256K")
+    with pytest.raises(OSError):
+        cache.flush()
+    cache.reload(block_size=BLOCK, cache_size="512K")
+    with pytest.raises(OSError):
+        cache.put(0, noise(BLOCK), os.O_DSYNC)
+    status = cache.status()
+    assert (status["health"], status["fua"]) == ("error", 0), status
+    fail(cache, False)
+    until(cache, "ok")
+    cache.put(0, noise(BLOCK), os.O_DSYNC)
+    assert cache.read(0, BLOCK, device=SSD) == noise(BLOCK)
+
+
 def test_discard_forgives(cache):
-    """What the device refused is dropped by a discard: nothing to report any more."""
+    """A discard drops the blocks that the device refused: no error is left to report."""
     refusing(cache)
     run(f"dmsetup suspend --noflush --nolockfs bad; dmsetup load bad --table '0 {cache.sectors} linear {SSD} 0'")
     run(f"(sleep 0.3; dmsetup resume bad) & blkdiscard {cache.device}")
@@ -630,7 +742,8 @@ def test_discard_forgives(cache):
 
 
 def test_zeroes_keep_what_is_refused(cache):
-    """Zeros over a block that the device has refused fail: it stays readable, and is written once the device takes it."""
+    """Zeros over a refused block fail. The block stays readable, and is written once the device takes
+    it."""
     refusing(cache)
     fails(f"blkdiscard -z -l 65536 {cache.device}")
     assert cache.read(0, 65536) == noise(65536)
@@ -642,7 +755,8 @@ def test_zeroes_keep_what_is_refused(cache):
 
 
 def test_suspended_forgets(cache):
-    """What a policy keeps after writing it down is not read any more when the device below may have changed."""
+    """Clean copies that a policy keeps are dropped by a suspend, since the device below may change while
+    suspended."""
     cache.create(block_size=BLOCK, cache_size="256K", policy="coactive")
     cache.put(0, noise(65536))
     cache.flush()
@@ -653,7 +767,8 @@ def test_suspended_forgets(cache):
 
 
 def test_well_again_while_suspended(cache):
-    """What fails is written down by suspending, when the device takes it again; that is said after the resume."""
+    """Suspend writes down the refused blocks, if the device takes them again. The health is reported
+    after the resume."""
     failing(cache)
     fail(cache, True)
     cache.put(0, noise(65536))
@@ -666,7 +781,8 @@ def test_well_again_while_suspended(cache):
 
 @each([{"policy": "transit"}, {"policy": "lru"}, {"policy": "coactive"}])
 def test_flaky_device(cache, options):
-    """dm-flakey up and down beneath overlapping writes, which may fail past the cache; what was acknowledged is there."""
+    """dm-flakey goes up and down beneath overlapping writes; those past the cache may fail. All
+    acknowledged data are there."""
     cache.sectors = 2048
     run("modprobe dm-flakey")
     run(f"dmsetup create flaky --table '0 2048 flakey {SSD} 0 2 1 1 error_writes' && dmsetup mknodes")
@@ -681,8 +797,9 @@ def test_flaky_device(cache, options):
 
 
 def test_suspend_resume_reload_under_load(cache):
-    """Suspended and resumed, and tables with other policies loaded, while the checker works. Without a cache, who reads
-    the emulated SSD finds what somebody is just writing: torn."""
+    """The checker works while the cache is suspended and resumed, and tables with other caching policies
+    are loaded. The policy without a cache is left out: readers of the emulated SSD could see blocks that
+    are just being written, torn."""
     caching = [policy for policy in POLICIES if policy != "none"]
     cache.sectors = 4 * 2048
     cache.create(cache_size="256K", block_size=BLOCK)
@@ -696,7 +813,8 @@ def test_suspend_resume_reload_under_load(cache):
 
 
 def test_create_and_remove_under_load(over_btt):
-    """Removed the moment its last user has gone, and created again with another policy: everything is below each time."""
+    """The device is removed when its last user has ended, and created again with another policy. Each
+    time all data are below."""
     over_btt.sectors = 2048
     checked = 0
     for i in range(ROUNDS):
@@ -710,7 +828,7 @@ def test_create_and_remove_under_load(over_btt):
 
 @pytest.mark.slow
 def test_what_is_refused(cache):
-    """Each with its reason."""
+    """Each wrong table is refused with its reason."""
     run("modprobe dm-forebay-transit")
     create = "dmsetup create tc --table"
 
@@ -721,14 +839,14 @@ def test_what_is_refused(cache):
 
     refused("", "A device is needed")
     refused("/dev/nothing", "cannot be opened")
-    refused(f"{SSD} 2 colour red", "option that there is not")
-    refused(f"{SSD} 2 policy fifo", "value that it can't have")
-    refused(f"{SSD} 2 workers 0", "value that it can't have")
-    refused(f"{SSD} 2 workers 65", "value that it can't have")
-    refused(f"{SSD} 2 block_size 1000", "value that it can't have")
-    refused(f"{SSD} 2 cache_size 9T", "value that it can't have")
-    refused(f"{SSD} 2 cache_size 4k9", "value that it can't have")
-    refused(f"{SSD} 2 bypass maybe", "value that it can't have")
+    refused(f"{SSD} 2 colour red", "Unknown option or invalid value")
+    refused(f"{SSD} 2 policy fifo", "invalid value")
+    refused(f"{SSD} 2 workers 0", "invalid value")
+    refused(f"{SSD} 2 workers 65", "invalid value")
+    refused(f"{SSD} 2 block_size 1000", "invalid value")
+    refused(f"{SSD} 2 cache_size 9T", "invalid value")
+    refused(f"{SSD} 2 cache_size 4k9", "invalid value")
+    refused(f"{SSD} 2 bypass maybe", "invalid value")
     refused(f"{SSD} 3 workers 2", "number of words")
     refused(f"{SSD} 2 cache_size 100", "must be a block or more")
     refused(f"{btt()} 2 block_size 512", "the device's block size or more")
@@ -741,7 +859,7 @@ def test_what_is_refused(cache):
 
 
 def test_options_are_in_the_table(cache):
-    """dmsetup table gives a line that creates the same, with what was set later."""
+    """dmsetup table gives a line that creates the same cache, with the options that were set later."""
     cache.create(cache_size="1M", block_size=4096, policy="transit", eager_eviction="off")
     cache.message("set bypass off")
     cache.message("set workers 7")
@@ -753,7 +871,7 @@ def test_options_are_in_the_table(cache):
 
 
 def test_latencies_and_tracepoints(cache):
-    """They count, and the sums are those of the phases of a write."""
+    """The latency counters and trace points count, and the sums are those of the phases of a write."""
     cache.create(block_size=BLOCK, cache_size="64K", **STAGED)
     cache.message("latency on")
     run("echo 1 >/sys/kernel/tracing/events/forebay_transit/enable")

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""dm-forebay-writelog: what is acknowledged is there, whatever the origin does, and in the order it was acknowledged."""
+"""dm-forebay-writelog: acknowledged writes are there, whatever the origin does, and in the order of
+their acknowledgment."""
 
 import fcntl
+import json
 import mmap
 import os
 import random
+import re
 import struct
 import subprocess
 import time
@@ -76,7 +79,7 @@ def flushes(device):
 
 
 def test_dirty_log_is_replayed(log):
-    """Remove with a dirty log, create: everything is there; again and again."""
+    """Removes a dirty log and creates it again, several times: all data are there."""
     log.create(high_mark=99, low_mark=98)
     log.write(0, noise(6 * MIB))
     for life in range(3):
@@ -93,7 +96,7 @@ def test_dirty_log_is_replayed(log):
 @pytest.mark.parametrize("delay", [0, 5])
 @pytest.mark.parametrize("least, most", [(512, MIB), (4096, 65536)])
 def test_overlapping_writes(log, delay, least, most):
-    """A 1 MiB origin hammered from 6 threads, readers beside them; then the same through replay."""
+    """6 threads write to a 1 MiB origin beside readers; then the same through replay."""
     log.sectors = 2048
     if delay:
         delayed(log, delay)
@@ -108,7 +111,8 @@ def test_overlapping_writes(log, delay, least, most):
 
 
 def test_replay_without_writeback(log):
-    """The thesis's own: nothing is written back until the log is nearly full; replay must know the order."""
+    """As in the thesis, nothing is written back until the log is nearly full; replay must keep the
+    order."""
     log.cache = small_device("other", 40, PMEM, 20)
     log.format().sectors = 2048
     log.create(high_mark=99, low_mark=98)
@@ -120,7 +124,7 @@ def test_replay_without_writeback(log):
 
 
 def test_verificator_notices(log):
-    """The checker can fail."""
+    """The checker can fail: it must notice wrong contents."""
     log.sectors = 2048
     log.create()
     verificator(f"run {DEVICE} {MIB} 5 1000 2 0 512 65536 {STATE}")
@@ -160,7 +164,8 @@ def test_file_system(log, fs):
 
 
 def test_full_log_waits_and_goes_on(log):
-    """Three times the log's size, through a slow origin: writers wait, none fails, all is right."""
+    """Writes three times the log's size, through a slow origin. Writers wait, no write fails, and all
+    data are right."""
     # Slower than the writers, also on the debug kernel.
     delayed(log, 20 if DEBUG else 2).create()
     run(f"fio --name=x --filename={DEVICE} --rw=write --bs=64k --direct=1 --size=48m --ioengine=libaio --iodepth=8 "
@@ -170,8 +175,81 @@ def test_full_log_waits_and_goes_on(log):
     assert status["health"] == "ok"
 
 
+def slow_to_read(log, milliseconds):
+    """Makes an origin whose reads take long, and whose writes don't. So a read is always in flight, and
+    takes no processor time."""
+    run("modprobe dm-delay")
+    run(f"dmsetup create slow --table '0 {log.sectors} delay {SSD} 0 {milliseconds} {SSD} 0 0' && dmsetup mknodes")
+    log.origin = "/dev/mapper/slow"
+
+
+def reader(where, seconds=600):
+    """Starts a process that reads all the time, from the first processor, data that the log doesn't
+    hold."""
+    return subprocess.Popen(f"exec taskset -c 0 fio --name=x --filename={DEVICE} --direct=1 --rw=randread --bs=4k --offset={where} "
+                            f"--size=1m --ioengine=libaio --iodepth=4 --time_based --runtime={seconds} >/dev/null", shell=True)
+
+
+def drained(log, seed):
+    """Seconds that it takes to write some thousand single blocks back while no task waits for that."""
+    log.message("set high_mark 99")
+    log.message("set low_mark 98")
+    run(f"fio --name=x --filename={DEVICE} --direct=1 --rw=randwrite --bs=4k --size=32m --io_size=8m --randseed={seed} >/dev/null")
+    before = log.status()
+    assert before["used"] >= 8, before
+    begun = time.monotonic()
+    log.message("set low_mark 10")
+    log.message("set high_mark 20")
+    while log.status()["used"] > 2:
+        assert time.monotonic() < begun + 300, log.status()
+        time.sleep(0.01)
+    assert log.status()["writeback_bios"] - before["writeback_bios"] > 1000
+    return time.monotonic() - begun
+
+
+def test_writeback_beside_steady_reads(log):
+    """Reads go first, but not for ever: writeback beside them takes a little more than twice as long as
+    without them. The best of three rounds counts, since the machine may be busy."""
+    slow_to_read(log, 100)
+    log.create(block_size=4096)
+    rounds = []
+    for seed in range(3):
+        alone = drained(log, seed)
+        steady = reader(48 * MIB)
+        try:
+            while log.status()["origin_reads"] != 4:
+                assert steady.poll() is None
+                time.sleep(0.01)
+            rounds.append((alone, drained(log, seed + 10)))
+            assert steady.poll() is None
+        finally:
+            steady.terminate()
+            steady.wait()
+    print(rounds)
+    assert min(beside / alone for alone, beside in rounds) < 4, rounds
+
+
+def test_reads_at_the_origin_are_counted(log):
+    """A read that begins on one processor and ends on another changes the counts of both for ever. The
+    counts begin where 32 bits would end, on the first and the last processor. So a number too narrow for
+    them shows."""
+    slow_to_read(log, 1000)
+    log.create()
+    for processor in sorted(os.sched_getaffinity(0)):
+        assert log.status()["origin_reads"] == 0
+        reads = [subprocess.Popen(f"exec taskset -c {processor} dd if={DEVICE} of=/dev/null bs=4096 count=1 skip={i} iflag=direct "
+                                  "status=none", shell=True) for i in range(3)]
+        most = 0
+        while any(read.poll() is None for read in reads):
+            now = log.status()["origin_reads"]
+            assert 0 <= now <= 3, now
+            most = max(most, now)
+        assert most > 0
+    assert log.status()["origin_reads"] == 0
+
+
 def test_only_newest_versions_are_written(log):
-    """An overwritten block goes to the origin once."""
+    """An overwritten block is written to the origin once."""
     log.create(high_mark=99, low_mark=98)
     for i in range(100):
         log.write(0, noise(65536, i))
@@ -215,7 +293,8 @@ def test_zeroes_and_discard(log):
 
 
 def test_zeroes_for_an_origin_that_takes_none(log):
-    """Zeros in the log, and an origin that must be given pages of them: parts of pages and runs of many, too."""
+    """The log has zeros and the origin takes no write-zeroes requests: it must be given pages of zeros.
+    Parts of pages and runs of many pages are tested, too."""
     log.create(block_size=512, high_mark=99, low_mark=98)
     expected = bytearray(noise(8 * MIB))
     log.write(0, bytes(expected))
@@ -233,7 +312,8 @@ def test_zeroes_for_an_origin_that_takes_none(log):
 
 @pytest.mark.parametrize("ioctl", [BLKDISCARD, BLKZEROOUT], ids=["discard", "zeroout"])
 def test_chunk_of_headers(log, ioctl):
-    """More entries without data than the lines of a chunk, all by one writer: they harm no other chunk's."""
+    """One writer makes more entries without data than a chunk has lines: the entries harm no other
+    chunk."""
     log.create(high_mark=99, low_mark=98)
     log.write(0, noise(MIB))
     cpus = os.sched_getaffinity(0)
@@ -251,8 +331,36 @@ def test_chunk_of_headers(log, ioctl):
     assert log.read(0, 2 * MIB, device=SSD) == noise(MIB) + noise(MIB, 2)
 
 
+def test_one_writer_fills_a_generation(log):
+    """One writer can fill a generation though each slot has taken a chunk of it. A chunk that one
+    processor has begun, another one continues."""
+    log.format("--generations 8 --chunk-size 524288").create(slots=2)
+    allowed = os.sched_getaffinity(0)
+    assert len(allowed) >= 2, "needs two processors"
+    written, began = 0, log.status()["generations"]
+    buffer = mmap.mmap(-1, 65536)
+    fd = os.open(DEVICE, os.O_RDWR | os.O_DIRECT)
+    try:
+        for turn in range(4):
+            generation = log.status()["generations"]
+            for processor in (max(allowed), min(allowed)):
+                os.sched_setaffinity(0, {processor})
+                os.pwritev(fd, [buffer], 0)
+                written += len(buffer)
+            while log.status()["generations"] in (generation, generation + (turn == 0)):
+                os.pwritev(fd, [buffer], 0)
+                written += len(buffer)
+    finally:
+        os.close(fd)
+        os.sched_setaffinity(0, allowed)
+    full = (log.status()["generations"] - began - 1) * 3 * 524288      # of 3 chunks each
+    print(f"{written * 100 // full} % of {full >> 10} KiB")
+    assert written >= full * 0.9, f"{written * 100 // full} % full"
+
+
 def test_discards_beside_writes(log):
-    """Overlapping ones: what is read before power fails is read after it, whichever came last."""
+    """Overlapping discards and writes: a read after replay gives what a read before gave, whichever came
+    last."""
     log.sectors = 2 * 2048
     for seed in range(5):
         log.create(high_mark=99, low_mark=98)
@@ -271,7 +379,8 @@ def test_discards_beside_writes(log):
 
 
 def test_cleaner(log):
-    """Writers at work while it becomes a cleaner: nothing is lost, and then all goes to the origin."""
+    """The log becomes a cleaner while writers work. No data are lost, and afterwards all writes go to
+    the origin."""
     log.sectors = 8 * 2048
     log.create()
     worker = subprocess.Popen(f"{VERIFICATOR} run {DEVICE} {8 * MIB} 3 {WRITES} 4 1 4096 131072 {STATE}", shell=True)
@@ -289,13 +398,14 @@ def test_cleaner(log):
 
 
 def error_table(fails_now, sectors):
-    """The origin `bad` refuses everything, or nothing."""
+    """Makes the origin `bad` refuse all I/O, or none."""
     target = "error" if fails_now else f"linear {SSD} 0"
     run(f"dmsetup suspend --noflush --nolockfs bad; dmsetup load bad --table '0 {sectors} {target}'; dmsetup resume bad")
 
 
 def test_origin_fails_for_a_while(log):
-    """The data stay in the log, it says so, and writes them when it can."""
+    """The data stay in the log, the log reports the error, and writes the data when the origin can take
+    them."""
     run(f"dmsetup create bad --table '0 {log.sectors} linear {SSD} 0' && dmsetup mknodes")
     log.origin = "/dev/mapper/bad"
     log.create()
@@ -321,12 +431,9 @@ def test_origin_fails_for_a_while(log):
     assert log.read(0, MIB, device=SSD) == expected
 
 
-def test_full_log_and_dead_origin(log):
-    """Writes are refused after error_timeout, and taken again when the origin is back; nothing acknowledged is lost."""
-    run(f"dmsetup create bad --table '0 {log.sectors} linear {SSD} 0' && dmsetup mknodes")
-    log.origin = "/dev/mapper/bad"
-    log.create(error_timeout=1)
-    error_table(True, log.sectors)
+def write_until_refused():
+    """Writes segments of 64 KiB to the device, from its beginning, until one fails. Returns how many
+    writes succeeded."""
     done = 0
     fd = os.open(DEVICE, os.O_RDWR | os.O_DIRECT)
     page = mmap.mmap(-1, 65536)
@@ -337,6 +444,17 @@ def test_full_log_and_dead_origin(log):
                 os.pwrite(fd, page, done * 65536)
     finally:
         os.close(fd)
+    return done
+
+
+def test_full_log_and_dead_origin(log):
+    """Writes are refused after error_timeout, and taken again when the origin is back. No acknowledged
+    data are lost."""
+    run(f"dmsetup create bad --table '0 {log.sectors} linear {SSD} 0' && dmsetup mknodes")
+    log.origin = "/dev/mapper/bad"
+    log.create(error_timeout=1)
+    error_table(True, log.sectors)
+    done = write_until_refused()
     assert done * 65536 > 8 * MIB, "the log was not used up"
     assert log.status()["health"] == "failed"
     assert log.read(0, done * 65536) == b"".join(noise(65536, i) for i in range(done))
@@ -347,6 +465,136 @@ def test_full_log_and_dead_origin(log):
     assert log.status()["health"] == "ok"
     log.write(0, noise(4096, 3))
     assert log.read(4096, 4096) == noise(65536, 0)[4096:8192]
+
+
+BAD, BADS = 128, 8      # sectors that refusing() has
+
+
+def refusing(log):
+    """Makes an origin `bad` that refuses a few sectors for good."""
+    table = [(0, BAD, f"linear {SSD} 0"), (BAD, BADS, "error"),
+             (BAD + BADS, log.sectors - BAD - BADS, f"linear {SSD} {BAD + BADS}")]
+    lines = "\n".join(f"{start} {length} {target}" for start, length, target in table)
+    verb = "dmsetup suspend --noflush --nolockfs bad; dmsetup load" if Path("/dev/mapper/bad").exists() else "dmsetup create"
+    run(f"echo '{lines}' | ({verb} bad); dmsetup resume bad; dmsetup mknodes")
+    log.origin = "/dev/mapper/bad"
+    return log
+
+
+def resolved(log):
+    """Waits until no block is refused any more; refused blocks are tried again every few seconds."""
+    for _ in range(300):
+        if log.status()["health"] == "ok":
+            break
+        time.sleep(0.1)
+    assert (log.status()["health"], log.status()["refused"]) == ("ok", 0), log.status()
+
+
+def test_refused_block_is_set_aside(log):
+    """The origin refuses one block for good. The rest of its generation is written, and so is what comes
+    later; space becomes free.
+
+    The block stays in the log, even over a restart and when it is overwritten. When the origin takes the
+    block, it is there.
+    """
+    refusing(log).create(block_size=4096)
+    log.write(0, noise(MIB))
+    run("dmesg -C")
+    assert "error" in log.message("flush", check=False).lower()
+    status = log.status()
+    assert (status["health"], status["refused"], status["used"]) == ("error", 1, 1), status
+    said = run("dmesg")
+    assert f"refuses sector {BAD}" in said and "1 blocks that origin" in said, said
+    expected = bytearray(noise(MIB))
+    assert log.read(0, MIB) == expected
+    assert log.read(0, BAD * 512, device=SSD) == expected[:BAD * 512]
+    assert log.read((BAD + BADS) * 512, MIB - (BAD + BADS) * 512, device=SSD) == expected[(BAD + BADS) * 512:]
+    run(f"fio --name=x --filename={DEVICE} --rw=write --bs=64k --direct=1 --offset=1m --size=60m --ioengine=libaio --iodepth=8 "
+        "--verify=crc32c --do_verify=1 --verify_fatal=1")
+    status = log.status()
+    assert (status["health"], status["refused"]) == ("error", 1), status
+    for life in range(2):
+        assert log.read(0, MIB) == expected
+        log.again()
+        assert log.read(0, MIB) == expected
+        expected[BAD * 512:(BAD + BADS) * 512] = noise(4096, life + 10)
+        log.write(BAD * 512, noise(4096, life + 10))
+        assert "error" in log.message("flush", check=False).lower()
+        assert (log.status()["refused"], log.status()["used"]) == (1, 1)
+    assert "cannot write back" not in run("dmesg")
+    error_table(False, log.sectors)
+    resolved(log)
+    assert "nothing is left" in run("dmesg")
+    log.message("flush")
+    assert log.status()["used"] == 0
+    assert log.read(0, MIB, device=SSD) == expected == log.read(0, MIB)
+
+
+def test_refused_block_is_discarded(log):
+    """A discarded refused block leaves the log empty, although the origin has its old contents."""
+    refusing(log).create(block_size=4096)
+    log.write(0, noise(MIB))
+    log.message("flush", check=False)
+    assert log.status()["refused"] == 1
+    log.remove()
+    assert "keeps 1 blocks" in run("dmesg")
+    log.create()
+    run(f"blkdiscard -z -o {BAD * 512} -l 4096 {DEVICE}")
+    log.message("flush", check=False)
+    assert log.status()["refused"] == 1
+    assert log.read(BAD * 512, 4096) == bytes(4096)
+    # The origin fails the discard, which it is told of, too; the log has none of the block any more.
+    run(f"blkdiscard -o {BAD * 512} -l 4096 {DEVICE}", check=False)
+    log.message("flush")
+    assert (log.status()["health"], log.status()["refused"], log.status()["used"]) == ("ok", 0, 0)
+
+
+def test_refused_blocks_are_not_overtaken(log):
+    """Writers overwrite refused blocks, while these are logged again and again. The newest version stays
+    the newest, also after replay."""
+    log.sectors = 2048
+    refusing(log).create(block_size=512)
+    log.write(0, bytes(MIB))
+
+    def flush(_number):
+        log.message("flush", check=False)       # fails, unless all that is refused has been overwritten meanwhile
+
+    beside_checker(f"run {DEVICE} {MIB} 11 {MANY} 6 2 512 65536 {STATE}", 12, flush)
+    assert "error" in log.message("flush", check=False).lower()
+    assert log.status()["refused"] == BADS, log.status()
+    verificator(f"check {DEVICE} {STATE}")
+    log.again()
+    verificator(f"check {DEVICE} {STATE}")
+    log.message("flush", check=False)
+    verificator(f"check {DEVICE} {STATE}")
+    error_table(False, log.sectors)
+    log.message("flush", check=False)
+    resolved(log)
+    log.message("flush")
+    verificator(f"check {SSD} {STATE}")
+
+
+def test_refused_block_in_a_full_log(log):
+    """The origin was away until the log was full, and refuses a block when it is back. The log still has
+    space to go on."""
+    run(f"dmsetup create bad --table '0 {log.sectors} error' && dmsetup mknodes")
+    log.origin = "/dev/mapper/bad"
+    log.create(block_size=4096, error_timeout=1)
+    done = write_until_refused()
+    status = log.status()
+    assert status["used"] == status["generations_in_all"] - 1, status
+    refusing(log)
+    for _ in range(300):
+        if log.status()["used"] <= status["generations_in_all"] // 2:
+            break
+        time.sleep(0.1)
+    assert log.status()["refused"] == 1
+    log.write(48 * MIB, noise(8 * MIB, 3))
+    log.message("flush", check=False)
+    assert (log.status()["refused"], log.status()["used"]) == (1, 1)
+    assert log.read(0, done * 65536) == b"".join(noise(65536, i) for i in range(done))
+    log.again()
+    assert log.read(0, done * 65536) == b"".join(noise(65536, i) for i in range(done))
 
 
 def test_flaky_origin(log):
@@ -366,7 +614,8 @@ def test_flaky_origin(log):
 
 
 def test_order_at_the_origin(log):
-    """By dm-log-writes: no sector goes back to an older version, and what `flush` promises has been flushed there."""
+    """By dm-log-writes: no sector goes back to an older version, and what `flush` promises has been
+    flushed at the origin."""
     log.sectors = 2048
     log.origin = logged_device(log.sectors)
     log.create()
@@ -387,7 +636,8 @@ def test_order_at_the_origin(log):
 
 
 def check_order(image, promised):
-    """Writes again what dm-log-writes saw; each sector begins with the number of the write that it is from."""
+    """Replays the writes that dm-log-writes recorded; each sector begins with the number of the write
+    that it is from."""
     marks = 0
     for flags, sector, data in entries(SSD2):
         if flags & MARK:
@@ -417,7 +667,8 @@ def test_suspend_resume_reload_under_load(log):
 
 
 def test_suspend_ends_a_flush(log):
-    """Suspend holds all bios up until nobody is in the table: so it doesn't wait for a flush of the whole log."""
+    """Suspend holds up all bios until every user has left the table. So it doesn't wait until a flush
+    message has written the whole log back, but ends it as busy."""
     delayed(log, 2000).create(high_mark=99, low_mark=98)
     log.write(0, noise(12 * MIB))
     flush = subprocess.Popen(f"dmsetup message {NAME} 0 flush", shell=True, stderr=subprocess.PIPE, text=True)
@@ -491,11 +742,11 @@ def test_what_is_refused(log):
     refused(f"{SSD} {SSD2}", "has no DAX")
     refused(f"{SSD}", "Two devices are needed")
     refused(f"{log.cache} {log.cache}", "are the same")
-    refused(f"{SSD} {log.cache} 2 slots 0", "value that it can't have")
-    refused(f"{SSD} {log.cache} 2 colour red", "option that there is not")
+    refused(f"{SSD} {log.cache} 2 slots 0", "invalid value")
+    refused(f"{SSD} {log.cache} 2 colour red", "Unknown option or invalid value")
     refused(f"{SSD} {log.cache} 3 slots 2", "number of words")
     refused(f"{SSD} {log.cache} 4 low_mark 50 high_mark 50", "low_mark must be below")
-    refused(f"{SSD} {log.cache} 2 block_size 256", "value that it can't have")
+    refused(f"{SSD} {log.cache} 2 block_size 256", "invalid value")
     log.create()
     said = fails(f"dmsetup create other --table '0 2048 forebay-wlog {SSD2} {log.cache}'")
     assert "in use by another" in said, said
@@ -503,6 +754,22 @@ def test_what_is_refused(log):
         fails(f"dmsetup message {NAME} 0 {message}")
     log.message("set depth 3")
     assert log.read(0, 512) is not None
+
+
+def test_one_memory_under_two_names(log):
+    """A second device over the memory of a log in use can't be another log, wherever it begins. A device
+    beside that memory can."""
+    log.create()
+    alias = small_device("alias", 16, PMEM)
+    said = fails(f"dmsetup create other --table '0 2048 forebay-wlog {SSD2} {alias}'")
+    assert "in use by another device" in said and f"in use already, as the log {block_name(log.cache)} of" in said, said
+    beside = small_device("beside", 16, PMEM, 16)
+    run(f"forebay writelog format --force {beside}")
+    run(f"dmsetup create other --table '0 2048 forebay-wlog {SSD2} {beside}'")
+    log.write(0, noise(MIB))
+    log.again()                     # what it had is free again
+    assert log.read(0, MIB) == noise(MIB)
+    run("dmsetup remove other")
 
 
 def test_options_are_in_the_table(log):
@@ -528,6 +795,116 @@ def test_another_origin(log):
     log.create(origin_id="02")
 
 
+def refused(log, **options):
+    """The error of creating the device, which must fail."""
+    said = fails(f"dmsetup create {NAME} --table '{log.table(**options)}'")
+    run(f"dmsetup remove {NAME}", check=False)
+    log.options = {}
+    return said
+
+
+def change(device, kib, data):
+    """Writes to the origin past the log."""
+    subprocess.run(f"dd of={device} bs=4k seek={kib // 4} iflag=fullblock oflag=direct conv=notrunc status=none", shell=True, input=data,
+                   check=True)
+
+
+def fingerprint(log):
+    """The fingerprint of the origin's beginning that a log keeps; the log is not in use."""
+    shown, = json.loads(run(f"forebay writelog status --json {log.cache}"))
+    return shown["origin_fingerprint"]
+
+
+def test_changed_origin_is_refused(log):
+    """A log that holds writes refuses another disk of the same size, and a disk that was changed without
+    the log. With any_origin it takes them."""
+    change(SSD, 0, noise(MIB, 8))
+    change(SSD2, 0, noise(MIB, 9))
+    log.create().write(8 * MIB, noise(8192))
+    log.remove()
+    log.origin = SSD2
+    assert "another disk, or was changed without the log" in refused(log)
+    assert re.fullmatch("[0-9a-f]{8}", fingerprint(log))
+    log.origin = SSD
+    change(SSD, 1020, noise(4096, 2))
+    assert "another disk, or was changed without the log" in refused(log)
+    said = fails(f"forebay writelog create {NAME} {small_device('part', log.sectors // 2048, SSD)} {log.cache}")
+    assert "began with other data" in said and "--any-origin" in said, said
+    run("dmsetup remove part")
+    change(SSD, 1020, noise(MIB, 8)[1020 * 1024:])
+    log.create()
+    log.remove()
+    change(SSD, 1024, noise(4096, 3))       # what lies behind isn't looked at
+    change(SSD, 0, noise(4096, 4))
+    run(f"dmsetup create {NAME} --table '{log.table(any_origin=1)}'")
+    assert "any_origin" not in run(f"dmsetup table {NAME}")
+    assert log.read(0, 4096) == noise(4096, 4) and log.read(8 * MIB, 8192) == noise(8192)
+    log.options = {}
+    log.again()
+
+
+def test_empty_log_takes_a_changed_origin(log):
+    """When all data have been written back, the origin may be changed without the log."""
+    log.create().write(0, noise(MIB))
+    log.message("flush")
+    log.remove()
+    assert fingerprint(log) == "none"       # an older Forebay takes it, too
+    change(SSD, 0, noise(4096, 2))
+    log.create()
+    assert log.read(0, 4096) == noise(4096, 2)
+    log.write(MIB, noise(4096))
+    run(f"dmsetup suspend {NAME}; dmsetup resume {NAME}")
+    log.write(2 * MIB, noise(4096))
+    log.remove()
+    assert fingerprint(log) not in ("none", "changing")
+    change(SSD, 0, noise(4096, 3))
+    assert "changed without the log" in refused(log)
+
+
+def test_fingerprint_follows_writeback(log):
+    """Writeback, discards and a reload change the origin's first MiB; the log still takes the origin."""
+    log.create()
+    for turn in range(4):
+        log.write(turn * 4096, noise(128 * 1024, turn))
+        log.write(0, noise(512, turn))
+        log.message("flush")
+        log.write(4096 * 7, noise(16384, turn + 10))
+        log.write(20 * MIB, noise(4096))
+        run(f"blkdiscard -o 65536 -l {2 * MIB} {DEVICE}")
+        expected = log.read(0, 65536)
+        if turn == 2:
+            log.reload(slots=2)
+        log.again()
+        assert log.read(0, 65536) == expected
+    log.remove()
+    assert fingerprint(log) not in ("none", "changing")
+    change(SSD, 512, noise(4096))
+    assert "changed without the log" in refused(log)
+
+
+def test_origin_that_was_left_half_written(log):
+    """While writeback writes to the origin's first MiB, its fingerprint is unknown. The log is taken for
+    such an origin, and the writeback finished."""
+    delayed(log, 1000).create(depth=1)          # 8 of the 64 at a time
+    for block in range(64):
+        log.write(block * 16384, noise(4096, block))
+    expected = log.read(0, MIB)
+    with subprocess.Popen(f"dmsetup message {NAME} 0 flush", shell=True, stderr=subprocess.DEVNULL) as flush:
+        deadline = time.monotonic() + 60
+        while not log.status()["writeback_bios"] and time.monotonic() < deadline:
+            time.sleep(0.01)
+        run(f"dmsetup suspend {NAME}")
+        flush.wait()
+    log.remove()
+    assert fingerprint(log) == "changing"
+    log.origin = SSD
+    log.create()
+    assert log.read(0, MIB) == expected
+    log.message("flush")
+    log.remove()
+    assert log.read(0, MIB, device=SSD) == expected
+
+
 def test_latencies_and_tracepoints(log):
     """They count."""
     log.create()
@@ -546,7 +923,8 @@ def test_latencies_and_tracepoints(log):
 
 
 def test_create_and_remove_under_load(log):
-    """Removed the moment its last user has gone, and created again: what was acknowledged is there each time."""
+    """The device is removed when its last user has ended, and created again. Each time acknowledged data
+    are there."""
     rounds = int(os.environ.get("FOREBAY_ROUNDS", "40"))
     log.sectors = 2048
     log.create()
@@ -562,7 +940,7 @@ def test_create_and_remove_under_load(log):
 
 
 def test_nowait(log):
-    """io_uring's way: a request that would have to wait is told so, and comes again."""
+    """A request by io_uring that would have to wait gets EAGAIN, and is issued again."""
     delayed(log, 2).create()
     run(f"fio --name=x --filename={DEVICE} --rw=randwrite --bs=16k --direct=1 --size=40m --ioengine=io_uring --iodepth=16 "
         "--verify=crc32c --do_verify=1 --verify_fatal=1")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A transit cache over a device (perhaps slow, failing, a BTT), as the tests of dm-forebay-transit set it up."""
+"""A transit cache over a device (perhaps slow, failing, a BTT), set up as the tests of
+dm-forebay-transit need it."""
 
 import mmap
 import os
@@ -16,7 +17,7 @@ VARIANTS = [{"policy": name} for name in POLICIES] + [
 
 
 def btt(block=4096):
-    """The PMem as a BTT with that block size."""
+    """Makes the PMem a BTT with that block size."""
     size = Path("/sys/block/pmem0s/queue/logical_block_size")
     if not size.exists() or int(size.read_text(encoding="ascii")) != block:
         run(f"ndctl create-namespace -f -e namespace0.0 -m sector -l {block}")
@@ -32,7 +33,7 @@ class Transit(Target):
         self.below = below
 
     def devices(self):
-        """The only one."""
+        """The device below, the only one."""
         return self.below
 
     def status(self):
@@ -44,7 +45,8 @@ class Transit(Target):
         return {"health": words[0], "policy": words[1], "used": used, "slots": slots, **numbers}
 
     def put(self, offset, data, flags=0, path=None):
-        """A direct write, not flushed (O_DSYNC: FUA, and on a device a flush, too); to a file over it, if one is named."""
+        """Writes directly, without a flush. With O_DSYNC the write is FUA, and on a device a flush
+        follows. If `path` is given, writes to that file over the device."""
         page = mmap.mmap(-1, len(data))
         page[:] = data
         fd = os.open(path or self.device, os.O_RDWR | os.O_DIRECT | flags)

@@ -138,7 +138,7 @@ static void check_range(uint64_t *buffer, uint64_t offset, uint64_t length)
 
 static void choose(uint64_t *state, uint64_t *offset, uint64_t *length)
 {
-	/* As many small ones as large ones, by orders of magnitude. */
+	/* Small and large sizes, spread over the orders of magnitude. */
 	uint64_t size = least;
 
 	while (size < most && random_of(state) % 4)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A write log over a device (perhaps slow, failing, tiny), as the tests of dm-forebay-writelog set it up."""
+"""A write log over a device (perhaps slow, failing, tiny), set up as the tests of dm-forebay-writelog
+need it."""
 
 from mapped import Target
 from stack import PMEM, SSD, run
@@ -21,7 +22,7 @@ class Log(Target):
         return f"{self.origin} {self.cache}"
 
     def format(self, *options):
-        """An empty log."""
+        """Makes an empty log."""
         run(f"forebay writelog format --force {' '.join(options)} {self.cache}")
         return self
 

@@ -18,6 +18,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(CHECKOUT))
 
 from vm import console                          # noqa: E402
+from vm.accel import kvm_works                  # noqa: E402
 from vm.machine import Machine                  # noqa: E402
 from vm.settings import Settings, parse_size    # noqa: E402
 
@@ -160,6 +161,13 @@ def test_cxl(tmp_path):
     assert done.returncode == 0, done.stderr.decode()
     again = run(*keep, "--", "head -c 4 /dev/pmem0")
     assert again.returncode == 0 and again.stdout == b"xxxx", again.stderr.decode()
+
+
+def test_no_instruction_that_the_emulator_gets_wrong():
+    """vm/accel.py says why."""
+    if kvm_works():
+        pytest.skip("the processor is a real one")
+    assert run("--", "grep", "-c", "cx16", "/proc/cpuinfo").stdout.strip() == b"0"
 
 
 def test_what_programs_need():

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH Linux-syscall-note */
 /*
- * What /dev/forebay-emu-control takes: emulated persistent memory, made and removed at run time.
+ * /dev/forebay-emu-control: emulated persistent memory, created and removed at run time.
  *
- * All calls want CAP_SYS_ADMIN. The structs begin with their size, as the program knows it; another size is
- * refused (-EINVAL), and so are flags that are not named here.
+ * All calls require CAP_SYS_ADMIN. The structs begin with their size, as the program knows it. Another
+ * size is refused (-EINVAL), as are unknown flags.
  */
 #ifndef _UAPI_LINUX_FOREBAY_EMU_H
 #define _UAPI_LINUX_FOREBAY_EMU_H
@@ -13,13 +13,13 @@
 
 /* Flags of a device: */
 #define FOREBAY_EMU_CPU_CACHES	1	/* a store is durable where CPU caches are; no flush is needed */
-#define FOREBAY_EMU_TRACK	2	/* keep what would be durable, to cut power; twice the memory */
+#define FOREBAY_EMU_TRACK	2	/* track what is durable, for power cuts; twice the memory */
 
-#define FOREBAY_EMU_MAX_DELAY		1000000ULL	/* ns, of one copy */
+#define FOREBAY_EMU_MAX_DELAY		1000000ULL	/* ns, of a copy */
 #define FOREBAY_EMU_MIN_BANDWIDTH	(1ULL << 20)	/* bytes a second */
 
 /*
- * struct forebay_emu_create - a device to be made
+ * struct forebay_emu_create - a device to create
  * @size:	sizeof(struct forebay_emu_create)
  * @flags:	FOREBAY_EMU_*
  * @bytes:	of the device; a multiple of 4096
@@ -43,12 +43,12 @@ struct forebay_emu_create {
 #define FOREBAY_EMU_CUTS	4
 
 /*
- * struct forebay_emu_cut - what a power cut at this moment would leave, as devices of their own
+ * struct forebay_emu_cut - a power cut at this moment; the surviving bytes are copied to other devices
  * @size:	sizeof(struct forebay_emu_cut)
- * @nr:		of pairs
- * @seed:	chooses what survives of that which was not made durable
- * @pairs:	of each device @from, what survives is put into @to, which nobody has open. Both are of one
- *		size and tracked.
+ * @nr:		number of pairs
+ * @seed:	chooses what survives of the bytes that weren't durable
+ * @pairs:	the surviving bytes of each device @from are copied to @to, which must not be open.
+ *		Both have the same size and are tracked.
  */
 struct forebay_emu_cut {
 	__u32	size;
@@ -61,8 +61,8 @@ struct forebay_emu_cut {
 };
 
 /*
- * CREATE: -ENOMEM if there isn't so much memory. REMOVE: -EBUSY while it is in use, -ENODEV if there is no
- * such device. CUT: all of its devices lose their power at once; -EBUSY if one to be filled is in use.
+ * CREATE: -ENOMEM: not enough memory. REMOVE: -EBUSY: in use, -ENODEV: no such device. CUT: all devices
+ * lose their power at the same moment; -EBUSY: a device to be filled is in use.
  */
 #define FOREBAY_EMU_CREATE	_IOWR('e', 1, struct forebay_emu_create)
 #define FOREBAY_EMU_REMOVE	_IO('e', 2)

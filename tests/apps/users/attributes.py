@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""One of everything a tree can hold, left for the comparison after unmount; and changed files keep their new times."""
+"""One name of every kind that a tree can hold, left for the comparison after unmount. Changed files keep
+their new times."""
 
 import mmap
 import os

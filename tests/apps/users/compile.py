@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A parallel compile with make: the result runs, from the file system it was built on, and make finds nothing more to do."""
+"""A parallel compile with make. The result runs from the file system it was built on, and make finds
+nothing more to do."""
 
 from place import call, expect
 

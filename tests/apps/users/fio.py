@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""fio --verify by several engines, with syncs between; verified once more from what a drain has written to the disk."""
+"""fio --verify by several engines, with syncs between. Verified once more from what a drain has written
+to the disk."""
 
 from pathlib import Path
 

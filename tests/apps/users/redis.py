@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Redis with appendfsync always: a load, the log rewritten under it, SIGKILL, restart: the same data set each time."""
+"""Redis with appendfsync always: a load, the log rewritten under it, SIGKILL, restart. The data set is
+the same each time."""
 
 import subprocess
 import threading

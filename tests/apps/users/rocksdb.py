@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""RocksDB's db_bench: fillsync and readrandom, buffered, with direct I/O and with mappings; what was written is found."""
+"""RocksDB's db_bench: fillsync and readrandom, buffered, with direct I/O and with mappings. All written
+data are found."""
 
 import re
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A process that adds rows to an SQLite database, each in a transaction, and says a row's number once it is committed.
+"""A process that adds rows to an SQLite database, each in a transaction, and prints a row's number once it
+is committed.
 
     sqlite_writer.py DATABASE JOURNAL-MODE [COUNT]
 """
@@ -12,7 +13,8 @@ TABLE = "CREATE TABLE IF NOT EXISTS t (id INTEGER PRIMARY KEY, key INTEGER, valu
 
 def connect(path, mode=None):
     base = sqlite3.connect(path, timeout=60, isolation_level=None)
-    # Not FULL: with a journal that is deleted to commit, that leaves the deletion unsynced, and a power cut may undo the commit.
+    # Not FULL: in a mode where a commit deletes the journal, FULL leaves the deletion unsynced. Then a
+    # power cut may undo the commit.
     base.execute("PRAGMA synchronous=EXTRA")
     if mode:
         found = base.execute(f"PRAGMA journal_mode={mode}").fetchone()[0]

@@ -17,7 +17,8 @@ OPTIONS = {"mmap": ["--mmap-file", "--mmap-bytes", "4m"], "hdd": ["--hdd-bytes",
            "iomix": ["--iomix-bytes", "8m"], "fallocate": ["--fallocate-bytes", "8m"],
            "readahead": ["--readahead-bytes", "4m"], "revio": ["--revio-bytes", "4m"], "msync": ["--msync-bytes", "4m"],
            "sync-file": ["--sync-file-bytes", "4m"], "sendfile": ["--sendfile-size", "1m"]}
-# Its processes share a folder, which the first removes at its end: one that is a second late, on a busy host, finds none.
+# The processes of these share a folder, which the first one removes at its end. A process that is a second
+# late, on a busy host, finds no folder.
 ALONE = {"fcntl"}
 SMALL = {"dentry", "dir", "fallocate", "fiemap", "fpunch", "handle", "hdd", "iomix", "rename", "xattr", "mmap", "msync", "aio", "lockf",
          "link", "chmod", "copy-file"}

@@ -58,7 +58,7 @@ def mounted(empty, lower):
 def overwrite(pages):
     """Overwrites pages of a file and syncs each, so that the cache absorbs them."""
     file = os.open(UPPER / "old", os.O_RDWR)
-    os.fsync(file)      # the first sync of a file goes below
+    os.fsync(file)      # the first sync of a file goes to the lower file system
     for page in range(pages):
         os.pwrite(file, b"new!" * 1024, page * 4096)
         os.fdatasync(file)
@@ -174,6 +174,37 @@ def test_pages_without_a_file(forebay, mounted, make_store):
     assert result.status == DONE and "2 pages without a file discarded" in result.out
     shown, = forebay("status", "--json").json
     assert shown["pages_unplaced"] == 0 and shown["files_used"] == 0
+
+
+def test_what_waits_for_its_mount(forebay, empty, lower, make_store):
+    """status shows a cache that still holds pages, and says that its lower directory is older."""
+    mount()
+    sh("umount", UPPER)
+    assert forebay("status").out == "No forebay file system is mounted.\n", "bound, but empty"
+    assert f"{LOWER} is not on a forebay mount" in forebay("status", LOWER).err
+    sh(make_store, PMEM, *"file 0 0 live page 0 0 7 out-of-sync page 1 0 8 out-of-sync".split())
+    shown, = forebay("status", "--json").json
+    assert (shown["device"], shown["mounted"], shown["pages_out_of_sync"]) == (str(PMEM), False, 2)
+    assert "The lower file system lacks what is out-of-sync" in forebay("status").out
+    result = forebay("status", LOWER)
+    assert result.status == FAILED
+    assert f"{LOWER} is older than what was made durable: its cache, {PMEM}, is not mounted and holds 8 KiB more" in result.err
+    assert f"mount -t forebay -o cache=UUID={shown['cache_uuid']} {LOWER} MOUNTPOINT" in result.err
+    other = LOWER / "other"
+    other.mkdir()
+    assert f"{other} is not on a forebay mount" in forebay("status", other).err
+    mount()
+    assert len(forebay("status", "--json").json) == 1 and "older" not in forebay("status", LOWER).err
+    forebay("drain", "--discard-unplaced", UPPER)
+    sh("umount", UPPER)
+    other.rmdir()
+
+
+def test_format_of_a_log_that_waits(forebay, empty, make_log):
+    assert forebay("writelog", "format", "--force", PMEM).status == DONE
+    sh(make_log, PMEM, *"bind 1000 disk17 open 0 write 8 8".split())
+    result = forebay("format", PMEM)
+    assert result.status == FAILED and "is a write log that holds 1 write (4 KiB) not yet on its origin" in result.err
 
 
 def test_drain_onto_a_broken_disk(forebay, mounted):

@@ -20,7 +20,7 @@ pytestmark = needs(DEVICE)
 
 @pytest.fixture
 def transit(forebay):
-    """The transit verbs; what they made goes."""
+    """The transit verbs; the devices that they made are removed afterwards."""
     subprocess.run(["modprobe", "dm-forebay-transit"], check=True)
     yield lambda *arguments: forebay("transit", *arguments)
     if QUICK.exists():
@@ -28,7 +28,7 @@ def transit(forebay):
 
 
 def test_numbers_in_the_table(transit, tmp_path):
-    """So a path may have blanks, and may be another device's by the time the kernel reads the table."""
+    """Tables have device numbers: a path may have blanks, or lead to another device when the kernel reads the table."""
     (tmp_path / "a b").symlink_to(DEVICE)
     result = transit("create", "quick", tmp_path / "a b")
     assert result.status == DONE, result.err
@@ -66,10 +66,10 @@ def test_what_is_refused(transit):
     assert result.status == FAILED and "quick: cannot create it" in result.err
     assert transit("create", "quick", DEVICE).status == DONE
     result = transit("create", "quick", DEVICE)
-    assert result.status == FAILED and "quick: there is a mapped device of that name already" in result.err
+    assert result.status == FAILED and "quick: a mapped device of that name already exists" in result.err
     result = transit("create", "other", DEVICE)
     assert result.status == FAILED and f"{DEVICE} is used by /dev/mapper/quick (dm-" in result.err
-    assert "`forebay transit remove quick` takes it away" in result.err
+    assert "`forebay transit remove quick` removes it" in result.err
     with open(QUICK, "rb"):
         result = transit("remove", "quick")
         assert result.status == FAILED and "quick is in use" in result.err
@@ -77,7 +77,7 @@ def test_what_is_refused(transit):
         visitor.stdout.readline()
         assert transit("remove", "quick").status == DONE
     result = transit("remove", "nothing")
-    assert result.status == FAILED and "no device with a transit cache" in result.err
+    assert result.status == FAILED and "nothing is not a device with a transit cache" in result.err
     assert transit("status", "nothing").status == FAILED
 
 
@@ -99,7 +99,7 @@ def test_flush_set_and_latency(transit):
     assert transit("set", "quick", "workers=2", "eager_eviction=on").status == DONE
     assert transit("status", "--json").json[0]["options"] == {"workers": 2, "eager_eviction": "on"}
     result = transit("set", "quick", "workers=0")
-    assert result.status == FAILED and "quick: workers=0: it can't have this value" in result.err
+    assert result.status == FAILED and "quick: workers=0: invalid value" in result.err
     steps = {step["step"]: step for step in transit("latency", "--json", "quick").json}
     assert steps["write"]["count"] and steps["write"]["count"] == sum(count for _, count in steps["write"]["bins"])
 
@@ -116,7 +116,7 @@ def test_suspended(transit):
 
 @pytest.fixture
 def below():
-    """below(target): a device below, or what becomes of it, 5 sectors longer than whole blocks."""
+    """below(target): a device to put a cache over, 5 sectors longer than whole blocks."""
     def load(target):
         sh("dmsetup", "suspend", "--nolockfs", "below")
         sh("dmsetup", "load", "below", "--table", f"0 {SECTORS + 5} {target}")

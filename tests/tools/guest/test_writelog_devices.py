@@ -68,7 +68,7 @@ def fast(log, forebay_log):
 
 
 def write(path, text, at=0):
-    """Writes a MiB of text, durably."""
+    """Writes a MiB of text and syncs it."""
     data = (text * MIB)[:MIB].encode()
     with open(path, "r+b", buffering=0) as device:
         os.pwrite(device.fileno(), data, at)
@@ -77,7 +77,7 @@ def write(path, text, at=0):
 
 
 def read(path, at=0):
-    """Past the page cache of the device."""
+    """Reads past the page cache of the device."""
     return subprocess.run(["dd", f"if={path}", "bs=1M", "count=1", f"skip={at // MIB}", "iflag=direct", "status=none"],
                           stdout=subprocess.PIPE, check=True).stdout
 
@@ -109,7 +109,7 @@ def test_a_life(forebay_log, log):
 
 @pytest.mark.parametrize("look", [1, 2, 3])
 def test_status_of_a_log_that_goes_meanwhile(forebay_log, fast, vanish, look):
-    """It is left out of the list, wherever in reading it that happens. Who asks for it by name is told."""
+    """The list leaves it out, whenever it vanishes. If it was named, the command says that it is gone."""
     result = forebay_log("status", "--json", **vanish(look))
     assert (result.status, result.err) == (DONE, "") and (result.json == [] or look > 2)
     result = forebay_log("status", "fast", **vanish(look))
@@ -137,7 +137,7 @@ def test_what_stays_in_the_log_is_found_again(forebay_log, fast):
 
 
 def test_an_origin_without_a_name(forebay_log, log):
-    """The kernel goes by that too: the log doesn't keep the name of the one before, and learns the origin's when it gets one."""
+    """As in the target: the log drops the name of an earlier origin, and learns that of the new one when there is one."""
     def origin(*uuid):
         sh("dmsetup", "create", "plain", *uuid, "--table", f"0 {SECTORS // 2} linear {NVME} {AT + 2 * SECTORS}")
         sh("dmsetup", "mknodes")
@@ -200,7 +200,7 @@ def test_another_origin_on_purpose_that_cannot_be(forebay_log, fast):
 
 
 def test_numbers_in_the_table(forebay_log, log, tmp_path):
-    """So a path may have blanks, and may be another device's by the time the kernel reads the table."""
+    """Tables have device numbers: a path may have blanks, or lead to another device when the kernel reads the table."""
     (tmp_path / "a b").symlink_to("/dev/mapper/one")
     (tmp_path / "the log").symlink_to(PMEM)
     result = forebay_log("create", "fast", tmp_path / "a b", tmp_path / "the log")
@@ -215,9 +215,9 @@ def test_options_of_the_target(forebay_log, log):
     assert "slots 3 on_damage skip" in sh("dmsetup", "table", "fast")
     assert forebay_log("remove", "fast").status == DONE
     result = forebay_log("create", "--option", "slots=0", "fast", "/dev/mapper/one", PMEM)
-    assert result.status == FAILED and "dmesg tells what the kernel had against it" in result.err
+    assert result.status == FAILED and "dmesg says why the kernel refused" in result.err
     result = forebay_log("create", "one", "/dev/mapper/one", PMEM)
-    assert result.status == FAILED and "one: there is a mapped device of that name already" in result.err
+    assert result.status == FAILED and "one: a mapped device of that name already exists" in result.err
     assert not FAST.exists()
 
 
@@ -237,7 +237,7 @@ def test_what_is_set_later(forebay_log, fast):
     assert forebay_log("set", "fast", "low_mark=70", "high_mark=80", "depth=3").status == DONE
     assert forebay_log("status", "--json").json[0]["options"] == {"high_mark": 80, "low_mark": 70, "depth": 3}
     result = forebay_log("set", "fast", "depth=257")
-    assert result.status == FAILED and "fast: depth=257: it can't have this value" in result.err
+    assert result.status == FAILED and "fast: depth=257: invalid value" in result.err
 
 
 def test_latency(forebay_log, fast):
@@ -264,7 +264,7 @@ def test_cleaner(forebay_log, fast):
     shown, = forebay_log("status", "--json").json
     assert shown["mode"] == "cleaner" and shown["bytes_used"] == 0
     assert read("/dev/mapper/one") == data
-    with open(fast, "rb"):                      # whoever uses it may go on
+    with open(fast, "rb"):                      # a program may use it meanwhile
         assert forebay_log("resume", "fast").out == "fast: logs writes again\n"
     newer = write(fast, "third ")
     shown, = forebay_log("status", "--json").json
@@ -312,7 +312,7 @@ def mode():
 
 @contextlib.contextmanager
 def visit(begins, ends):
-    """Somebody who has the device open from begins() until a while after ends()."""
+    """A process that has the device open from begins() until a while after ends()."""
     def look():
         until(begins)
         with open(FAST, "rb"):
@@ -324,26 +324,40 @@ def visit(begins, ends):
     visitor.join()
 
 
-def until(true):
+def until(true, seconds=10):
     """Waits for that."""
-    for _ in range(200):
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
         if true():
             return
         time.sleep(0.05)
     raise AssertionError("it never came to be")
 
 
-def test_a_visitor_is_waited_for(forebay_log, fast):
-    """udev opens each device that somebody has written to."""
-    with visit(lambda: True, lambda: True):
-        until(lambda: "Open count:        1" in sh("dmsetup", "info", "fast"))
-        result = forebay_log("remove", "fast")
-    assert (result.status, result.err) == (DONE, "")
+def asleep(process):
+    """Whether a process sleeps until a point in time."""
+    try:
+        return "nanosleep" in Path(f"/proc/{process.pid}/wchan").read_text(encoding="ascii")
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def test_a_visitor_is_waited_for(command, forebay_log, fast):
+    """udev opens each device that a process has written to. The visitor closes it once the command waits for that."""
+    begin = time.monotonic()
+    forebay_log("status", "fast")
+    takes = time.monotonic() - begin
+    with open(fast, "rb"):
+        removing = subprocess.Popen([command, "writelog", "remove", "fast"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        until(lambda: asleep(removing) or removing.poll() is not None, seconds=10 + 20 * takes)
+        assert removing.poll() is None, removing.stderr.read()
+    said = removing.communicate()[1]
+    assert (removing.returncode, said) == (DONE, "")
 
 
 @pytest.mark.parametrize("stays", [False, True])
 def test_a_visitor_while_it_is_written_back(forebay_log, slow, stays):
-    """He came after it was found idle: it is removed when he has gone; if he stays, it is said what the device is now."""
+    """A visitor opens the device after the check that it is unused. The device is removed once the visitor closes it; else its state is reported."""
     write(slow, "for long ")
     over = threading.Event()
     with visit(lambda: mode() == "cleaning", over.is_set if stays else lambda: mode() == "cleaner"):
@@ -351,7 +365,7 @@ def test_a_visitor_while_it_is_written_back(forebay_log, slow, stays):
         over.set()
     if stays:
         assert result.status == FAILED and "fast is in use" in result.err
-        assert "It logs no writes any more, they go to the origin, until `forebay writelog resume fast`." in result.err
+        assert "It no longer logs writes: they go to the origin, until `forebay writelog resume fast`." in result.err
     else:
         assert result.status == DONE, result.err
     assert FAST.exists() == stays
@@ -359,7 +373,7 @@ def test_a_visitor_while_it_is_written_back(forebay_log, slow, stays):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted(command, slow, number):
-    """Who interrupts it is told what the device is then; nothing goes on behind his back."""
+    """An interrupted command reports the state of the device, and leaves no process behind."""
     write(slow, "for long ")
     with subprocess.Popen([command, "writelog", "remove", "fast"], stderr=subprocess.PIPE, text=True) as removing:
         until(lambda: mode() == "cleaning")
@@ -371,8 +385,8 @@ def test_interrupted(command, slow, number):
     sh("dmsetup", "remove", "fast")
 
 
-def test_whoever_ignores_his_children(command, fast):
-    """A process inherits that; there is no status to wait for then."""
+def test_with_children_ignored(command, fast):
+    """A process inherits an ignored SIGCHLD, with which waitpid() gets no status."""
     data = write(fast, "ignored ")
     for verb in ("flush", "remove"):
         done = subprocess.run(["env", "--ignore-signal=CHLD", command, "writelog", verb, "fast"], timeout=20, check=False,
@@ -382,7 +396,7 @@ def test_whoever_ignores_his_children(command, fast):
 
 
 def test_what_cannot_be_tried(forebay_log, fast):
-    """That is not the status of what was tried."""
+    """The status says that nothing was tried, not that something is left."""
     write(fast, "suspended ")
     sh("dmsetup", "suspend", "fast")
     for verb in ("flush", "remove"):

@@ -59,7 +59,7 @@ def use(policy):
 
 
 def lossy(forebay, image):
-    """Does the command find damage that replay suffers from? None: it is no log at all."""
+    """Whether the command finds damage that affects replay; None if the image is no log at all."""
     result = forebay("writelog", "check", "--json", image)
     findings = result.json["findings"] if result.out else None
     if findings is None or "uuid" not in result.json:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""forebay writelog create: by what an origin is known again. Runs in the test machine, as test_devices.py does.
+"""forebay writelog create: how an origin is recognised. Runs in the test machine, as test_devices.py does.
 
 What disks say of themselves stands in a made-up /sys; the log is an image, so that what fits together goes no further than
 the refusal of an image. The log itself can't tell the difference.
@@ -33,7 +33,7 @@ def origin():
 
 @pytest.fixture
 def create(forebay, log, tmp_path):
-    """create(bound, attributes): takes a log that was bound so, and holds a write, for the origin, whose disk says that."""
+    """create(bound, attributes): `create` with a log that was bound so and holds a write, and an origin on a disk with these attributes."""
     number = os.stat(ORIGIN).st_rdev
     disk = tmp_path / "sys/devices/vdz/vdz1"
     disk.mkdir(parents=True)
@@ -68,7 +68,7 @@ def test_names(create, attributes, name):
     said = create("another", attributes)
     assert f"It was used with another ({SECTORS} sectors); this is {name} ({SECTORS} sectors)." in said
     if name != NO_NAME:
-        for sectors in (SECTORS, SECTORS - 8):      # it may have grown
+        for sectors in (SECTORS, SECTORS - 8):      # the origin may have grown
             said = create(name, {}, sectors=sectors)
             assert "is an image" in said and "no name" not in said
     assert "is an image" in create("another", {}, "--any-origin")
@@ -84,7 +84,7 @@ def test_a_long_name_is_told_from_another(create):
 
 @pytest.mark.parametrize("attributes", [{}, {"serial": "vol-17"}])
 def test_a_log_without_a_name(create, attributes):
-    """As those that were used before more names were known: taken if the size is right, and not without a word."""
+    """Logs from before more sources of names were known: accepted if the size fits, with a message."""
     said = create("-", attributes)
     assert "is an image" in said and "holds writes to a disk that it has no name of" in said
     assert ("From now on the log knows its name." in said) == bool(attributes)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A module that does the wrong thing asked for, so that one knows the debug kernel and vm/run would notice:
+ * A module that makes the fault asked for, to test that the debug kernel and vm/run report it:
  *
  *   modprobe forebay-faulty do=leak|overrun|lock-order|sleep-atomic|shift|objects
  */

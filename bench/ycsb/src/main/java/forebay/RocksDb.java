@@ -26,8 +26,8 @@ import site.ycsb.Status;
  * A record is one value: for each field the length and bytes of its name, the length and bytes of its contents. So
  * an update of one field reads the record and writes it again in full. The options are those that bench/workloads/transit.py
  * gives db_bench: no compression, small buffers, nothing synced. Keys are those of one table: its name is left out.
- * Properties: rocksdb.dir, the folder; rocksdb.compact, false for a load that leaves nothing in the log, and all compactions to
- * whoever comes next: the same files each time.
+ * Properties: rocksdb.dir, the folder; rocksdb.compact, false for a load. Such a load leaves nothing in the
+ * log and all compactions to the next run, so it makes the same files each time.
  *
  * For one client thread: each would open the database anew.
  */

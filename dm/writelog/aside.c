@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Blocks that the origin refuses while it takes others are set aside: their generation is written back
+ * without them, and nothing waits for them.
+ *
+ * When a bio fails, the worker writes the bio's blocks one by one, to find which are refused. If the
+ * origin refuses more than dwl_max_aside() blocks, or fails for another reason (unreachable, full), no
+ * block is set aside. The whole generation is then retried later.
+ *
+ * A block that is set aside is known by its number. It stays so until the origin has taken a version of
+ * it, or the log has no version any more. Writeback leaves such blocks out of its batches. The worker
+ * writes each alone, every DWL_ASIDE_RETRY, and before the block's generation is freed.
+ *
+ * The data of such a block stays in the log. Generations are freed in order, the oldest first. So
+ * before the worker frees the block's generation, it appends the block again, to the current
+ * generation, as an ordinary write. The format doesn't mark such a copy, and replay needn't know: after
+ * a crash replay finds the old copy, the new one, or both. Both have the same bytes, and the later
+ * order wins.
+ *
+ * The new order is later than that of all writes so far. The copy must not win over a newer version of
+ * the block, neither in the index nor at replay. So the worker holds all slots while it looks into the
+ * index and appends. A writer takes its order while it holds a slot, and keeps the slot until the index
+ * has its entry. So while the worker holds all slots, the index knows every order given so far, and
+ * later writes get a later order.
+ *
+ * Writers leave the last free generation to the worker, so the worker always has space. After opening
+ * that generation, the worker frees the old one at once.
+ */
+#include <linux/uio.h>
+
+#include "trace.h"
+#include "writeback.h"
+
+#define DWL_NO_BLOCK	U64_MAX
+
+/* True if the error concerns single blocks. */
+static bool dwl_is_block_error(int err)
+{
+	return err == -EIO || err == -ENODATA || err == -EREMOTEIO || err == -EILSEQ;
+}
+
+/* All blocks set aside fit in a fraction of a generation. */
+static u32 dwl_max_aside(const struct dwl *w)
+{
+	return min_t(u64, DWL_MAX_ASIDE, div_u64(w->gen_bytes, 4 * w->params.block_size));
+}
+
+bool dwl_is_aside(const struct dwl *w, u64 block)
+{
+	u32 i;
+
+	for (i = 0; i < w->aside.nr; i++)
+		if (w->aside.blocks[i].block == block)
+			return true;
+	return false;
+}
+
+/* The index value of a block; 0: the log has no readable version. */
+static u64 dwl_aside_value(struct dwl *w, u64 block)
+{
+	int idx = srcu_read_lock(&w->srcu);
+	struct dwl_region *region = dwl_index_find(w, block >> DWL_REGION_SHIFT);
+	u64 value = region ? READ_ONCE(region->block[block & (DWL_REGION_BLOCKS - 1)]) : 0;
+
+	srcu_read_unlock(&w->srcu, idx);
+	return value & (DWL_DISCARDED | DWL_POISON) ? 0 : value;
+}
+
+/* True if the generation holds the newest version of the block. */
+static bool dwl_aside_is_in(struct dwl *w, u64 block, const struct dwl_gen *gen)
+{
+	u64 value = dwl_aside_value(w, block);
+
+	return value && dwl_gen_of(w, value) == gen;
+}
+
+/*
+ * True if the generation holds blocks set aside. The generation is closed, so it gets no more of them.
+ * Context: Worker.
+ */
+bool dwl_gen_has_aside(struct dwl *w, const struct dwl_gen *gen)
+{
+	u32 i;
+
+	for (i = 0; i < w->aside.nr; i++)
+		if (dwl_aside_is_in(w, w->aside.blocks[i].block, gen))
+			return true;
+	return false;
+}
+
+static struct dwl_extent dwl_aside_extent(const struct dwl *w, u64 block, u64 value)
+{
+	return (struct dwl_extent){ block << w->block_shift, value, 1 << w->block_shift };
+}
+
+/* Writes one block to the origin, as a batch of its own. */
+static int dwl_try_block(struct dwl *w, u64 block, u64 value)
+{
+	struct dwl_extent extent = dwl_aside_extent(w, block, value), *extents = w->extents;
+	u32 nr_extents = w->nr_extents;
+	int err;
+
+	w->extents = &extent;
+	w->nr_extents = 1;
+	w->batch_credit = 0;
+	err = dwl_origin_write_extents(w);
+	w->extents = extents;
+	w->nr_extents = nr_extents;
+	return err;
+}
+
+/* Tries the extent's blocks between @sector and @end. Adds refused ones at w->aside.blocks[*@nr]. */
+static int dwl_find_in_extent(struct dwl *w, const struct dwl_extent *extent, u64 sector, u64 end, u32 *nr)
+{
+	u32 step = 1 << w->block_shift;
+	u64 at;
+
+	for (at = extent->sector; at < extent->sector + extent->sectors; at += step) {
+		u64 block = at >> w->block_shift;
+		int err;
+
+		if (at + step <= sector || at >= end)
+			continue;
+		err = dwl_try_block(w, block, dwl_value_behind(extent->value, at - extent->sector));
+		if (!err)
+			continue;
+		if (!dwl_is_block_error(err) || *nr == dwl_max_aside(w))
+			return err;
+		w->aside.blocks[(*nr)++].block = block;
+	}
+	return 0;
+}
+
+/**
+ * dwl_aside_find() - after a failed batch, set aside the blocks that the origin refuses
+ * @w: the target; w->extents are the batch
+ * @err: the batch's error
+ *
+ * Context: Worker. Sleeps.
+ * Return: 0: blocks were set aside, and the generation is to be collected again without them. Negative
+ * errno: no block is refused, or too many, or the error is another one.
+ */
+int dwl_aside_find(struct dwl *w, int err)
+{
+	u64 sector = w->failed_sector, end = sector + w->failed_sectors;
+	u32 i, nr = w->aside.nr;
+
+	if (!dwl_is_block_error(err))
+		return err;
+	for (i = 0; i < w->nr_extents; i++) {
+		int other = dwl_find_in_extent(w, &w->extents[i], sector, end, &nr);
+
+		if (other)
+			return other;
+		cond_resched();
+	}
+	if (nr == w->aside.nr)
+		return err;
+	for (i = w->aside.nr; i < nr; i++)
+		DMERR_LIMIT("%pg: origin %pg refuses sector %llu: error %d; its data stay in the log, the rest is written back",
+			    w->log->bdev, w->origin->bdev, w->aside.blocks[i].block << w->block_shift, err);
+	if (!w->aside.nr)
+		w->aside.next = jiffies + DWL_ASIDE_RETRY;
+	WRITE_ONCE(w->aside.nr, nr);
+	dwl_count(w, DWL_ORIGIN_ERRORS, 1);
+	dm_table_event(w->ti->table);
+	return 0;
+}
+
+/* Removes entries that are DWL_NO_BLOCK. */
+static void dwl_aside_compact(struct dwl *w)
+{
+	u32 i, nr = 0;
+
+	for (i = 0; i < w->aside.nr; i++)
+		if (w->aside.blocks[i].block != DWL_NO_BLOCK)
+			w->aside.blocks[nr++] = w->aside.blocks[i];
+	if (nr == w->aside.nr)
+		return;
+	WRITE_ONCE(w->aside.nr, nr);
+	if (nr)
+		return;
+	DMINFO("%pg: nothing is left that origin %pg has refused", w->log->bdev, w->origin->bdev);
+	dm_table_event(w->ti->table);
+}
+
+/* True if all are to be retried. Removes blocks that the log no longer has, discarded or damaged ones. */
+bool dwl_aside_due(struct dwl *w)
+{
+	u32 i;
+
+	for (i = 0; i < w->aside.nr; i++)
+		if (!dwl_aside_value(w, w->aside.blocks[i].block))
+			w->aside.blocks[i].block = DWL_NO_BLOCK;
+	dwl_aside_compact(w);
+	return w->aside.nr && time_after_eq(jiffies, w->aside.next);
+}
+
+/* Flushes the origin. The blocks written before are durable then, and removed from the index. */
+static int dwl_aside_written(struct dwl *w)
+{
+	u32 i;
+	int err;
+
+	dwl_origin_flush_begin(w);
+	err = dwl_origin_flush_end(w);
+	for (i = 0; i < w->aside.nr && !err; i++) {
+		struct dwl_aside_block *aside = &w->aside.blocks[i];
+		struct dwl_extent extent = dwl_aside_extent(w, aside->block, aside->written);
+
+		if (!aside->written)
+			continue;
+		dwl_index_clear(w, &extent);
+		aside->block = DWL_NO_BLOCK;
+	}
+	dwl_aside_compact(w);
+	return err;
+}
+
+/* Retries the blocks in a generation, or all (NULL). Nothing else is in flight to the origin. */
+static int dwl_aside_try(struct dwl *w, const struct dwl_gen *gen)
+{
+	bool any = false;
+	u32 i;
+
+	for (i = 0; i < w->aside.nr; i++) {
+		struct dwl_aside_block *aside = &w->aside.blocks[i];
+		u64 value = dwl_aside_value(w, aside->block);
+		int err;
+
+		aside->written = 0;
+		if (!value || (gen && dwl_gen_of(w, value) != gen))
+			continue;
+		err = dwl_try_block(w, aside->block, value);
+		if (err == -EINTR)
+			return err;
+		if (err) {
+			dwl_count(w, DWL_ORIGIN_ERRORS, 1);
+			continue;
+		}
+		aside->written = value;
+		any = true;
+	}
+	return any ? dwl_aside_written(w) : 0;
+}
+
+/*
+ * Appends a block of an old generation again, copied through @page. Context: The worker, with all slots
+ * held.
+ */
+static int dwl_move_block(struct dwl *w, u64 block, u64 value, void *page)
+{
+	u64 number = block >> DWL_REGION_SHIFT;
+	enum wl_op op = value & DWL_ZERO ? WL_OP_ZEROES : WL_OP_WRITE;
+	u32 bytes = w->params.block_size;
+	struct dwl_slot *slot = &w->slots[0];
+	struct dwl_region *region;
+	struct wl_entry entry;
+	struct dwl_gen *gen;
+	int space;
+
+	lockdep_assert_held(&w->aside.lock);
+	lockdep_assert_held(&slot->lock);
+	if (op == WL_OP_WRITE && copy_mc_to_kernel(page, dwl_data(w, value), bytes))
+		return -EUCLEAN;
+	space = dwl_slot_ready(w, slot, op, bytes, &gen, false);
+	if (space < 0)
+		return space;
+	/* The index has the block, so the region exists, and this needs no memory. */
+	region = dwl_region_get(w, number, GFP_NOIO);
+	wl_begin(&w->wl, &slot->tail, op, block << w->block_shift, 1 << w->block_shift,
+		 atomic_inc_return(&gen->seq) - 1);
+	if (op == WL_OP_WRITE)
+		wl_write(&w->wl, &slot->tail, page, bytes);
+	wl_end(&w->wl, &slot->tail, &entry);
+	wl_commit(&w->wl, &slot->tail);
+	trace_dwl_append(w, &entry);
+	dwl_index_store(w, &region, number, 0, &entry);
+	dwl_region_put(w, region);
+	dwl_count(w, DWL_ENTRIES, 1);
+	return 0;
+}
+
+static void dwl_lock_slots(struct dwl *w)
+{
+	u32 i;
+
+	mutex_lock(&w->aside.lock);
+	for (i = 0; i < w->params.slots; i++)
+		mutex_lock_nest_lock(&w->slots[i].lock, &w->aside.lock);
+	w->aside.moving = true;
+}
+
+static void dwl_unlock_slots(struct dwl *w)
+{
+	u32 i;
+
+	w->aside.moving = false;
+	for (i = 0; i < w->params.slots; i++)
+		mutex_unlock(&w->slots[i].lock);
+	mutex_unlock(&w->aside.lock);
+}
+
+/* Appends the generation's blocks that are set aside to the current generation. */
+static int dwl_aside_move(struct dwl *w, const struct dwl_gen *gen)
+{
+	struct page *page = mempool_alloc(&w->bounce, GFP_NOIO);
+	int err = 0;
+	u32 i;
+
+	dwl_lock_slots(w);
+	for (i = 0; i < w->aside.nr && !err; i++) {
+		u64 block = w->aside.blocks[i].block, value = dwl_aside_value(w, block);
+
+		if (value && dwl_gen_of(w, value) == gen)
+			err = dwl_move_block(w, block, value, page_address(page));
+	}
+	dwl_unlock_slots(w);
+	mempool_free(page, &w->bounce);
+	return err;
+}
+
+/**
+ * dwl_aside_retry() - retry blocks that are set aside, and move them if a generation is to be freed
+ * @w: the target
+ * @gen: the oldest generation, written except for blocks set aside; may be freed after success. NULL:
+ * all blocks are due for a retry
+ *
+ * Context: Worker, nothing in flight to the origin. Sleeps.
+ * Return: 0, or a negative errno: nothing has changed, and the call is to be repeated.
+ */
+int dwl_aside_retry(struct dwl *w, const struct dwl_gen *gen)
+{
+	int err = dwl_aside_try(w, gen);
+
+	if (!gen)
+		w->aside.next = jiffies + DWL_ASIDE_RETRY;
+	else if (!err)
+		err = dwl_aside_move(w, gen);
+	return err;
+}

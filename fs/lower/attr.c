@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Attributes of a lower inode: copied up, changed, and its size and times set as they are above.
+ */
+#include <linux/fs.h>
+#include <linux/posix_acl.h>
+
+#include "attr.h"
+#include "lower.h"
+
+#define FB_COPY_I_FLAGS	(S_SYNC | S_DIRSYNC | S_APPEND | S_IMMUTABLE)
+
+/**
+ * fb_copy_attr() - make an upper inode look like its lower inode
+ * @inode: the upper inode
+ *
+ * The size of a regular file is left alone, see fb_size_grew().
+ */
+void fb_copy_attr(struct inode *inode)
+{
+	struct inode *lower = FB_I(inode)->lower;
+
+	inode->i_mode = lower->i_mode;
+	inode->i_uid = lower->i_uid;
+	inode->i_gid = lower->i_gid;
+	inode->i_rdev = lower->i_rdev;
+	inode->i_blkbits = lower->i_blkbits;
+	inode->i_blocks = lower->i_blocks;
+	inode->i_generation = lower->i_generation;
+	set_nlink(inode, lower->i_nlink);
+	inode_set_atime_to_ts(inode, inode_get_atime(lower));
+	inode_set_mtime_to_ts(inode, inode_get_mtime(lower));
+	inode_set_ctime_to_ts(inode, inode_get_ctime(lower));
+	inode_set_flags(inode, lower->i_flags & FB_COPY_I_FLAGS, FB_COPY_I_FLAGS);
+	if (!S_ISREG(inode->i_mode))
+		i_size_write(inode, i_size_read(lower));
+}
+
+/**
+ * fb_attr_changed() - attributes were changed below
+ * @inode: the upper inode, which is brought up to date and owes an fsync now
+ */
+void fb_attr_changed(struct inode *inode)
+{
+	fb_copy_attr(inode);
+	forget_all_cached_acls(inode);
+	set_bit(FB_OWES_ATTR, &FB_I(inode)->flags);
+}
+
+/**
+ * fb_lower_setattr() - change attributes below
+ * @idmap: of the upper mount
+ * @dentry: upper dentry
+ * @attr: what setattr_prepare() has agreed to; unchanged
+ *
+ * The caller holds the upper inode's lock and calls fb_attr_changed().
+ *
+ * Return: 0 or an error.
+ */
+int fb_lower_setattr(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr *attr)
+{
+	struct user_namespace *fs_userns = dentry->d_sb->s_user_ns;
+	struct path lower = fb_lower_path(dentry);
+	struct iattr lower_attr = *attr;
+	const struct cred *old;
+	int err;
+
+	lockdep_assert_held(&d_inode(dentry)->i_rwsem);	/* shared, if a direct write removes privileges */
+	if (attr->ia_valid & ATTR_UID)
+		lower_attr.ia_vfsuid = VFSUIDT_INIT(from_vfsuid(idmap, fs_userns, attr->ia_vfsuid));
+	if (attr->ia_valid & ATTR_GID)
+		lower_attr.ia_vfsgid = VFSGIDT_INIT(from_vfsgid(idmap, fs_userns, attr->ia_vfsgid));
+	if (attr->ia_valid & ATTR_FILE)
+		lower_attr.ia_file = fb_lower_file(attr->ia_file);
+	/* The mode comes from these bits then; below they are turned into one again. */
+	if (attr->ia_valid & (ATTR_KILL_SUID | ATTR_KILL_SGID))
+		lower_attr.ia_valid &= ~ATTR_MODE;
+	/* The lower file was opened without O_TRUNC. */
+	lower_attr.ia_valid &= ~ATTR_OPEN;
+
+	err = fb_begin_below(idmap, FB_SB(dentry->d_sb), &old);
+	if (err)
+		return err;
+	inode_lock(d_inode(lower.dentry));
+	err = notify_change(mnt_idmap(lower.mnt), lower.dentry, &lower_attr, NULL);
+	inode_unlock(d_inode(lower.dentry));
+	fb_end_below(FB_SB(dentry->d_sb), old);
+	return err;
+}
+
+/**
+ * fb_set_times() - set a lower file's times, ctime as well
+ * @file: lower file, open for writing; its inode is locked, and a freeze held off
+ * @mtime: to be set
+ * @ctime: to be set
+ *
+ * notify_change() would set ctime to now. File systems take it from ia_ctime (setattr_copy()).
+ *
+ * Return: 0 or an error of the lower file system.
+ */
+int fb_set_times(struct file *file, struct timespec64 mtime, struct timespec64 ctime)
+{
+	struct iattr attr = { .ia_valid = ATTR_FORCE | ATTR_MTIME | ATTR_CTIME,
+			      .ia_mtime = mtime, .ia_ctime = ctime };
+	const struct inode *lower = file_inode(file);
+
+	if (!lower->i_op->setattr)
+		return -EOPNOTSUPP;
+	return lower->i_op->setattr(file_mnt_idmap(file), file_dentry(file), &attr);
+}
+
+struct fb_resize {
+	struct file *file;
+	loff_t size;
+};
+
+static int fb_resize(void *arg)
+{
+	struct fb_resize *resize = arg;
+	struct file *file = resize->file;
+	struct iattr attr = { .ia_valid = ATTR_SIZE | ATTR_FILE | ATTR_FORCE | ATTR_MTIME | ATTR_MTIME_SET,
+			      .ia_size = resize->size, .ia_file = file };
+	struct inode *lower = file_inode(file);
+	struct timespec64 ctime;
+	int err;
+
+	file_start_write(file);
+	inode_lock(lower);
+	attr.ia_mtime = inode_get_mtime(lower);
+	ctime = inode_get_ctime(lower);
+	err = notify_change(file_mnt_idmap(file), file_dentry(file), &attr, NULL) ?:
+	      fb_set_times(file, attr.ia_mtime, ctime);
+	inode_unlock(lower);
+	file_end_write(file);
+	return err;
+}
+
+/**
+ * fb_set_lower_size() - set the size of a lower file to what it is above
+ * @fsb: the mount
+ * @file: the lower file, open for writing
+ * @size: in bytes
+ *
+ * mtime and ctime stay: the user has changed nothing now. For the same reason it is an errand.
+ *
+ * Return: 0 or an error of the lower file system.
+ */
+int fb_set_lower_size(struct fb_sb *fsb, struct file *file, loff_t size)
+{
+	struct fb_resize resize = { .file = file, .size = size };
+
+	return fb_errand(fsb, fb_resize, &resize);
+}

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Calls into the file system below: credentials, the right to write to the lower mount, opening, syncing.
+ *
+ * Without idmapping a change below has the caller's own credentials, so that permissions, quotas and
+ * reserved blocks hold for the caller. On an idmapped mount the caller's ids mean nothing below. There a
+ * change has the mounter's credentials with the caller's mapped ids, so that files get the right owner,
+ * and without CAP_SYS_RESOURCE unless the caller has that.
+ */
+#include <linux/cred.h>
+#include <linux/exportfs.h>
+#include <linux/sched.h>
+
+#include "lower.h"
+
+/* Returns the caller's credentials if others are in force now; NULL if they stay; ERR_PTR(-ENOMEM). */
+static const struct cred *fb_override_creds(struct mnt_idmap *idmap, struct fb_sb *fsb)
+{
+	struct user_namespace *fs_userns = fsb->sb->s_user_ns;
+	struct mnt_idmap *map = idmap ?: &nop_mnt_idmap;
+	const struct cred *old;
+	struct cred *new;
+	bool resource;
+	kuid_t uid;
+	kgid_t gid;
+
+	if (idmap == &nop_mnt_idmap)
+		return NULL;
+	uid = mapped_fsuid(map, fs_userns);
+	gid = mapped_fsgid(map, fs_userns);
+	resource = ns_capable_noaudit(&init_user_ns, CAP_SYS_RESOURCE);
+
+	old = override_creds(fsb->cred);
+	new = prepare_creds();	/* a copy of the mounter's */
+	if (!new) {
+		revert_creds(old);
+		return ERR_PTR(-ENOMEM);
+	}
+	new->fsuid = uid;
+	new->fsgid = gid;
+	if (!resource)
+		cap_lower(new->cap_effective, CAP_SYS_RESOURCE);
+	put_cred(override_creds(new));	/* fsb->cred's reference from above */
+	put_cred(new);
+	return old;
+}
+
+/**
+ * fb_begin_below() - begin to change something below
+ * @idmap: of the upper mount; NULL if the operation isn't told
+ * @fsb: our super block
+ * @old: what fb_end_below() wants
+ *
+ * Return: 0; -EROFS, or -ENOMEM.
+ */
+int fb_begin_below(struct mnt_idmap *idmap, struct fb_sb *fsb, const struct cred **old)
+{
+	int err = mnt_want_write(fsb->lower.mnt);
+
+	if (err)
+		return err;
+	*old = fb_override_creds(idmap, fsb);
+	if (IS_ERR(*old)) {
+		mnt_drop_write(fsb->lower.mnt);
+		return PTR_ERR(*old);
+	}
+	return 0;
+}
+
+/**
+ * fb_end_below() - the caller's own credentials again, and no more writing
+ * @fsb: our super block
+ * @old: from fb_begin_below()
+ */
+void fb_end_below(struct fb_sb *fsb, const struct cred *old)
+{
+	if (old)
+		revert_creds(old);
+	mnt_drop_write(fsb->lower.mnt);
+}
+
+struct fb_errand {
+	struct work_struct work;
+	struct fb_sb *fsb;
+	int (*run)(void *arg);
+	void *arg;
+	int ret;
+};
+
+static void fb_errand_work(struct work_struct *work)
+{
+	struct fb_errand *errand = container_of(work, struct fb_errand, work);
+	const struct cred *old = override_creds(errand->fsb->space_cred);
+
+	errand->ret = errand->run(errand->arg);
+	revert_creds(old);
+}
+
+/**
+ * fb_space_cred() - the mounter's credentials, without a right to reserved blocks or to space beyond a quota
+ *
+ * What is written back has space already; where it hasn't, it is no reason to take what others are kept
+ * from.
+ *
+ * Return: the credentials; NULL: no memory.
+ */
+const struct cred *fb_space_cred(void)
+{
+	struct cred *cred = prepare_creds();
+
+	if (!cred)
+		return NULL;
+	cap_lower(cred->cap_effective, CAP_SYS_RESOURCE);
+	cred->fsuid = KUIDT_INIT(overflowuid);
+	cred->fsgid = KGIDT_INIT(overflowgid);
+	return cred;
+}
+
+/**
+ * fb_errand() - do something below that is not the caller's business
+ * @fsb: our super block
+ * @run: what; with the mounter's credentials, but held to reserved blocks and quotas; takes no locks of ours
+ * @arg: passed to @run
+ *
+ * In a kernel thread: signals, and the limit of a file's size, of the calling task must not end it.
+ *
+ * Return: what @run returns.
+ */
+int fb_errand(struct fb_sb *fsb, int (*run)(void *arg), void *arg)
+{
+	struct fb_errand errand = { .fsb = fsb, .run = run, .arg = arg };
+
+	INIT_WORK_ONSTACK(&errand.work, fb_errand_work);
+	if (current->flags & PF_KTHREAD) {
+		fb_errand_work(&errand.work);
+	} else {
+		queue_work(fsb->errands, &errand.work);
+		flush_work(&errand.work);
+	}
+	destroy_work_on_stack(&errand.work);
+	return errand.ret;
+}
+
+/**
+ * fb_may_steer() - whether the caller may know and decide where a file's pages are
+ * @file: upper file, a regular one
+ *
+ * A caller that may only read a file must neither see what others do with it, as in mincore(2), nor change
+ * where their writes go.
+ *
+ * Return: true if the descriptor, or the file's owner and mode, would let the caller write.
+ */
+bool fb_may_steer(struct file *file)
+{
+	return (file->f_mode & FMODE_WRITE) || file_owner_or_capable(file) ||
+	       !file_permission(file, MAY_WRITE);
+}
+
+/**
+ * fb_open_lower() - open the lower file of an upper one
+ * @file: the upper file
+ * @inode: its inode
+ *
+ * The lower file never appends and never syncs by itself: both are done here,
+ * by the true size and by what is owed.
+ *
+ * Return: a backing file, or an ERR_PTR.
+ */
+struct file *fb_open_lower(struct file *file, struct inode *inode)
+{
+	struct path path = fb_lower_path(file_dentry(file));
+	int flags = file->f_flags & ~(O_APPEND | O_DSYNC | __O_SYNC | O_CREAT | O_EXCL | O_NOCTTY | O_TRUNC);
+
+	flags |= fb_lower_atime(file);
+	/* The caller's right to open was checked above; a private mount is no path that a profile knows. */
+	return backing_file_open(file, flags, &path, FB_SB(inode->i_sb)->cred);
+}
+
+/**
+ * fb_open_below() - a lower file for our own writes
+ * @fi: the inode
+ *
+ * Its writes leave the modification time alone: that changed when the user
+ * wrote, not when we write back.
+ *
+ * Return: a file, or an ERR_PTR.
+ */
+struct file *fb_open_below(struct fb_inode *fi)
+{
+	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
+	struct path path = { .mnt = fsb->lower.mnt };
+	struct file *file;
+
+	path.dentry = d_find_any_alias(fi->lower);
+	if (!path.dentry)
+		return ERR_PTR(-ESTALE);
+	file = dentry_open(&path, O_RDWR | O_LARGEFILE | O_NOATIME, fsb->cred);
+	dput(path.dentry);
+	if (!IS_ERR(file)) {
+		spin_lock(&file->f_lock);
+		file->f_mode |= FMODE_NOCMTIME;
+		spin_unlock(&file->f_lock);
+	}
+	return file;
+}
+
+/**
+ * fb_encode_handle() - what identifies a lower file across boots
+ * @lower: its inode
+ * @handle: filled in
+ *
+ * Return: 0, or -EOPNOTSUPP if its file system has no handles, or too long ones.
+ */
+int fb_encode_handle(struct inode *lower, struct ps_handle *handle)
+{
+	int words = PS_HANDLE_MAX / sizeof(u32), type;
+
+	memset(handle, 0, sizeof(*handle));
+	type = exportfs_encode_inode_fh(lower, (struct fid *)handle->bytes, &words, NULL, 0);
+	if (type <= 0 || type == FILEID_INVALID)
+		return -EOPNOTSUPP;
+	handle->type = type;
+	handle->len = words * sizeof(u32);
+	return 0;
+}
+
+/**
+ * fb_sync_lower_fs() - everything that the lower file system holds becomes durable
+ * @fsb: the mount
+ *
+ * A file system that has shut itself down after an error has nothing to sync, and says that
+ * all is well (ext4); its fsync tells. That comes first: to btrfs it means a log, which the
+ * sync of everything makes an end to.
+ *
+ * Return: 0 or the lower file system's error.
+ */
+int fb_sync_lower_fs(struct fb_sb *fsb)
+{
+	struct super_block *lower = fsb->lower.mnt->mnt_sb;
+	struct file *root;
+	int err;
+
+	root = dentry_open(&fsb->lower, O_RDONLY | O_DIRECTORY, fsb->cred);
+	if (IS_ERR(root))
+		return PTR_ERR(root);
+	err = vfs_fsync(root, 0);
+	__fput_sync(root);
+	if (err)
+		return err;
+	down_read(&lower->s_umount);
+	err = sync_filesystem(lower);
+	up_read(&lower->s_umount);
+	return err;
+}

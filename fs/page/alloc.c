@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Free pages of the cache device, and free file records: taken, given back, waited for. Where they run low,
+ * the worker is woken (writeback/worker.c).
+ *
+ * A page that is given up may still be held: by hardware, or by a pipe that got it from vmsplice(). Only
+ * unmount waits for its holders, and not for long. The page has no record any more, but is not handed out
+ * again before they let go (held_pages): what they read from it, or store in it, is no other file's. No
+ * mapping has the page, so there are no new holders.
+ */
+#include <linux/sched/signal.h>
+
+#include "alloc.h"
+#include "mapping.h"
+#include "page.h"
+
+/* How long a task waits for a free page at a time, and in all. */
+#define FB_SPACE_WAIT		(5 * HZ)
+#define FB_SPACE_PATIENCE	(120 * HZ)
+
+/**
+ * fb_cache_low() - whether free pages are so few that more must be made
+ * @fsb: the mount
+ *
+ * Below an eighth of the device the worker gives clean pages up, and writes
+ * pages back to have clean ones. Any context.
+ */
+bool fb_cache_low(struct fb_sb *fsb)
+{
+	return READ_ONCE(fsb->nr_free) < fsb->ps.nr_pages / 8;
+}
+
+/**
+ * fb_writeback_kick() - wake the worker
+ * @fsb: the mount. Any context
+ */
+void fb_writeback_kick(struct fb_sb *fsb)
+{
+	queue_delayed_work(fsb->wq, &fsb->writeback_work, 0);
+}
+
+/**
+ * fb_page_alloc() - take a free page
+ * @fsb: the mount
+ *
+ * The page is the caller's until fb_page_put_free() or fb_pages_publish().
+ * Wakes the worker when pages run low. Doesn't sleep.
+ *
+ * Return: a page, or NULL if none is free.
+ */
+struct fb_page *fb_page_alloc(struct fb_sb *fsb)
+{
+	struct fb_page *page;
+
+	spin_lock(&fsb->lru_lock);
+	page = list_first_entry_or_null(&fsb->free_pages, struct fb_page, lru);
+	if (page) {
+		list_del_init(&page->lru);
+		fsb->nr_free--;
+	}
+	spin_unlock(&fsb->lru_lock);
+	if (!page || fb_cache_low(fsb))
+		fb_writeback_kick(fsb);
+	return page;
+}
+
+/**
+ * fb_page_put_free() - put a page on the free list
+ * @fsb: the mount
+ * @page: no inode's, in no mapping; its record is durably free, or was never committed. May sleep
+ *
+ * A bad page goes to no list.
+ */
+void fb_page_put_free(struct fb_sb *fsb, struct fb_page *page)
+{
+	bool held = fb_page_pinned(fsb, page);
+
+	if (!held)
+		fb_page_unname(fsb, page);
+	if (page->bad) {
+		INIT_LIST_HEAD(&page->lru);
+		return;
+	}
+	if (fsb->zero_freed && !held) {
+		ps_page_zero(&fsb->ps, fb_page_number(fsb, page), 0, PAGE_SIZE);
+		ps_fence(&fsb->ps);
+	}
+	spin_lock(&fsb->lru_lock);
+	list_add(&page->lru, held ? &fsb->held_pages : &fsb->free_pages);
+	fsb->nr_free += !held;
+	spin_unlock(&fsb->lru_lock);
+	if (wq_has_sleeper(&fsb->space_wait))
+		wake_up_all(&fsb->space_wait);
+}
+
+/**
+ * fb_take_held() - pages that were given up become free when their last holder has let go
+ * @fsb: the mount
+ *
+ * Return: whether some are still held.
+ */
+bool fb_take_held(struct fb_sb *fsb)
+{
+	struct fb_page *page, *next;
+	LIST_HEAD(held);
+	bool left;
+
+	spin_lock(&fsb->lru_lock);
+	list_splice_init(&fsb->held_pages, &held);
+	spin_unlock(&fsb->lru_lock);
+	list_for_each_entry_safe(page, next, &held, lru)
+		fb_page_put_free(fsb, page);
+	spin_lock(&fsb->lru_lock);
+	left = !list_empty(&fsb->held_pages);
+	spin_unlock(&fsb->lru_lock);
+	return left;
+}
+
+/**
+ * fb_pages_drop() - free pages that wait for a file's fate
+ * @fsb: the mount
+ * @pages: linked by fb_page->lru, in no index; becomes empty
+ *
+ * Sleeps: there may be as many as the device has.
+ */
+void fb_pages_drop(struct fb_sb *fsb, struct list_head *pages)
+{
+	struct fb_page *page, *next;
+
+	list_for_each_entry(page, pages, lru) {
+		ps_page_free(&fsb->ps, fb_page_number(fsb, page));
+		cond_resched();
+	}
+	ps_fence(&fsb->ps);
+	list_for_each_entry_safe(page, next, pages, lru) {
+		list_del_init(&page->lru);
+		fb_page_put_free(fsb, page);
+		cond_resched();
+	}
+}
+
+/**
+ * fb_records_low() - whether free file records are so few that more must be made
+ * @fsb: the mount
+ *
+ * Below an eighth of the table the worker takes records from files. Any context.
+ */
+bool fb_records_low(struct fb_sb *fsb)
+{
+	return fsb->ps.nr_files - READ_ONCE(fsb->nr_files_used) < DIV_ROUND_UP(fsb->ps.nr_files, 8);
+}
+
+/**
+ * fb_file_record_alloc() - take a free file record
+ * @fsb: the mount
+ *
+ * Wakes the worker when records run low. Doesn't sleep.
+ *
+ * Return: its number, or FB_NO_FILE if all are in use.
+ */
+u32 fb_file_record_alloc(struct fb_sb *fsb)
+{
+	u32 file;
+
+	spin_lock(&fsb->files_lock);
+	file = find_next_zero_bit(fsb->files_used, fsb->ps.nr_files, fsb->next_file);
+	if (file >= fsb->ps.nr_files)
+		file = find_first_zero_bit(fsb->files_used, fsb->ps.nr_files);
+	if (file >= fsb->ps.nr_files) {
+		file = FB_NO_FILE;
+	} else {
+		__set_bit(file, fsb->files_used);
+		fsb->nr_files_used++;
+		fsb->next_file = file + 1;
+	}
+	spin_unlock(&fsb->files_lock);
+	if (fb_records_low(fsb))
+		fb_writeback_kick(fsb);
+	return file;
+}
+
+/**
+ * fb_file_record_free() - free a file record, with all pages that name it
+ * @fsb: the mount
+ * @file: its number; durably free when this returns
+ */
+void fb_file_record_free(struct fb_sb *fsb, u32 file)
+{
+	ps_file_free(&fsb->ps, file);
+	spin_lock(&fsb->files_lock);
+	__clear_bit(file, fsb->files_used);
+	fsb->nr_files_used--;
+	spin_unlock(&fsb->files_lock);
+	if (wq_has_sleeper(&fsb->space_wait))
+		wake_up_all(&fsb->space_wait);
+}
+
+static bool fb_has_space(struct fb_sb *fsb, int err)
+{
+	return err == -EXFULL ? READ_ONCE(fsb->nr_files_used) < fsb->ps.nr_files : READ_ONCE(fsb->nr_free);
+}
+
+/**
+ * fb_wait_for_space() - wait until there is a free page, or a free file record
+ * @fsb: the mount
+ * @err: -ENOSPC or -EXFULL: which of them
+ * @deadline: 0 at first; in jiffies, when patience is over
+ *
+ * Return: 0 to try again; -ENOMEM when that has been going on for too long; -EINTR if the task is killed.
+ */
+int fb_wait_for_space(struct fb_sb *fsb, int err, unsigned long *deadline)
+{
+	fb_writeback_kick(fsb);
+	if (!*deadline)
+		*deadline = jiffies + FB_SPACE_PATIENCE;
+	else if (time_after(jiffies, *deadline))
+		return -ENOMEM;
+	if (wait_event_killable_timeout(fsb->space_wait, fb_has_space(fsb, err), FB_SPACE_WAIT) < 0)
+		return -EINTR;
+	return 0;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Free pages and free file records: alloc.c */
+#ifndef FOREBAY_PAGE_ALLOC_H
+#define FOREBAY_PAGE_ALLOC_H
+
+#include "../forebay.h"
+
+bool fb_cache_low(struct fb_sb *fsb);
+void fb_writeback_kick(struct fb_sb *fsb);
+struct fb_page *fb_page_alloc(struct fb_sb *fsb);
+void fb_page_put_free(struct fb_sb *fsb, struct fb_page *page);
+bool fb_take_held(struct fb_sb *fsb);
+void fb_pages_drop(struct fb_sb *fsb, struct list_head *pages);
+bool fb_records_low(struct fb_sb *fsb);
+u32 fb_file_record_alloc(struct fb_sb *fsb);
+void fb_file_record_free(struct fb_sb *fsb, u32 file);
+int fb_wait_for_space(struct fb_sb *fsb, int err, unsigned long *deadline);
+
+#endif

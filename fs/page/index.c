@@ -1,0 +1,417 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The page index of a file, and the life of a DAX page.
+ *
+ * A file's index maps page index -> struct fb_page for the pages that are
+ * primary in PMem; what is not there is the lower file's. Looking up and then
+ * using a page is safe under io_sem held shared; pages enter and leave the
+ * index under io_sem held exclusively, or while no other task has the inode.
+ *
+ * States, with the list a page is on and what is true of its bytes:
+ *
+ *   free		free_pages	nothing; owner is NULL, no record
+ *   out-of-sync	out_of_sync_pages	durable here, the lower file is older
+ *     + dirty		the same list	stores through mappings may not have left
+ *					the CPU caches; only where these are volatile
+ *     + writeback	the same list	a copy is on its way below; a task that changes
+ *					the page clears this flag, and then the copy
+ *					doesn't count
+ *   clean		clean_pages	durable here and below
+ *
+ *		  publish		   end_writeback(ok)
+ *	free ------------> out-of-sync --------------------> clean
+ *	 ^		    |    ^  ^_______________________ |
+ *	 |	     forget |	 | touch: record first,	    ||
+ *	 |<-----------------+	 | then the bytes	    ||
+ *	 |_______________________|_______ forget ___________|'
+ *				 '-------- touch -----------'
+ *
+ * A page of a pinned range (pin/pin.c) is resident: it changes its state like the others,
+ * but waits on a list of its own where reclaim doesn't look.
+ *
+ * A page enters as clean if the lower file has it durably: it was not changed since the last sync
+ * (fb_move_in()).
+ *
+ * Before a byte of a page changes, the lower file system has set space aside for it, with the rights and
+ * the quota of the task that changes it (page->has_space). A folio that was dirty has space. What was
+ * copied from a clean one may come from a hole; the first write or store sees to space (vfs/file.c,
+ * vfs/mmap.c). As long as it hasn't, the lower file has the same bytes, and writing back writes none.
+ *
+ * The record on PMem knows the three states; the flags are DRAM's. Every change of the status word is made
+ * by fb_page_set(): status word, list, counts and marks together, under the index's lock. The exceptions:
+ *   - fb_page_set_bad() takes the writeback flag away, and fb_page_set_resident() changes the list, under
+ *     the same two locks;
+ *   - fb_page_alloc() and fb_page_put_free() (alloc.c) take a page from the free list and put it there.
+ *     The page is in no index then, and no other task can see it.
+ *
+ * Orders that keep an acknowledged byte from getting lost:
+ *   - publish: bytes and record fields durable, commit durable, then the index;
+ *   - touch: the record says out-of-sync, durably, before a byte of a clean
+ *     page changes; otherwise a crash would take the page for a copy of the
+ *     lower file and drop it;
+ *   - clean: only after the lower fsync has returned, and only if the page
+ *     was not touched since before it was copied;
+ *   - forget: the record is durably free before the page can be used again,
+ *     and before the lower file may be written in its place.
+ */
+#include "../trace.h"
+#include "alloc.h"
+#include "index.h"
+#include "mapping.h"
+#include "page.h"
+#include "record.h"
+
+static void fb_page_count(struct fb_sb *fsb, const struct fb_page *page, u32 status, int n)
+{
+	lockdep_assert_held(&fsb->lru_lock);
+	status &= FB_STATUS_STATE;
+	if (status == FB_STATUS_OUT_OF_SYNC)
+		fsb->nr_out_of_sync += n;
+	else if (status == FB_STATUS_CLEAN)
+		fsb->nr_clean += n;
+	if (page->resident && status != FB_STATUS_FREE)
+		fsb->nr_resident += n;
+	if (page->resident && status == FB_STATUS_CLEAN)
+		fsb->nr_resident_clean += n;
+	if (page->bad && status != FB_STATUS_FREE)
+		fsb->nr_lost += n;
+}
+
+static void fb_page_enlist(struct fb_sb *fsb, struct fb_page *page, u32 status)
+{
+	lockdep_assert_held(&fsb->lru_lock);
+	if (page->resident)
+		list_move_tail(&page->lru, &fsb->resident_pages);
+	else if ((status & FB_STATUS_STATE) == FB_STATUS_CLEAN)
+		list_move_tail(&page->lru, &fsb->clean_pages);
+	else
+		list_move_tail(&page->lru, &fsb->out_of_sync_pages);
+}
+
+static void fb_mark(struct fb_inode *fi, const struct fb_page *page, xa_mark_t mark, bool set)
+{
+	if (set)
+		__xa_set_mark(&fi->index, page->index, mark);
+	else
+		__xa_clear_mark(&fi->index, page->index, mark);
+}
+
+/*
+ * The one primitive: @page of @fi gets @status. The caller holds the index's
+ * lock, and has written the record where the order above asks for it first.
+ */
+static void fb_page_set(struct fb_inode *fi, struct fb_page *page, u32 status)
+{
+	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
+	u32 old = page->status;
+	bool out_of_sync = (status & FB_STATUS_STATE) == FB_STATUS_OUT_OF_SYNC;
+
+	lockdep_assert_held(&fi->index.xa_lock);
+	if ((old ^ status) & FB_STATUS_DIRTY)
+		atomic_long_add(status & FB_STATUS_DIRTY ? 1 : -1, &fsb->nr_dirty);
+	if ((old ^ status) & FB_STATUS_STATE) {
+		spin_lock(&fsb->lru_lock);
+		fb_page_count(fsb, page, old, -1);
+		fb_page_count(fsb, page, status, 1);
+		if ((status & FB_STATUS_STATE) == FB_STATUS_FREE) {
+			list_del_init(&page->lru);
+			page->owner = NULL;
+			page->resident = false;
+		} else {
+			fb_page_enlist(fsb, page, status);
+		}
+		spin_unlock(&fsb->lru_lock);
+	}
+	WRITE_ONCE(page->status, status);
+	if ((status & FB_STATUS_STATE) == FB_STATUS_FREE)
+		return;
+	/* Each costs a walk of the index. */
+	if ((old ^ status) & FB_STATUS_DIRTY)
+		fb_mark(fi, page, FB_MARK_DIRTY, status & FB_STATUS_DIRTY);
+	if ((old ^ status) & FB_STATUS_STATE) {
+		fb_mark(fi, page, FB_MARK_OUT_OF_SYNC, out_of_sync);
+		fb_mark(fi, page, FB_MARK_RECLAIM, out_of_sync && !page->resident && !page->bad);
+	}
+}
+
+/**
+ * fb_page_set_bad() - a page of a file can't be read
+ * @fi: its inode
+ * @page: the page, which stays in the index
+ */
+void fb_page_set_bad(struct fb_inode *fi, struct fb_page *page)
+{
+	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
+
+	xa_lock(&fi->index);
+	spin_lock(&fsb->lru_lock);
+	fb_page_count(fsb, page, page->status, -1);
+	WRITE_ONCE(page->bad, true);
+	WRITE_ONCE(page->status, page->status & ~FB_STATUS_WRITEBACK);
+	fb_page_count(fsb, page, page->status, 1);
+	spin_unlock(&fsb->lru_lock);
+	fb_mark(fi, page, FB_MARK_RECLAIM, false);
+	xa_unlock(&fi->index);
+}
+
+/**
+ * fb_page_set_resident() - a page is, or is not any more, in a pinned range
+ * @fi: its inode; io_sem is held exclusively, or the inode is being evicted
+ * @page: the page
+ * @resident: which
+ */
+void fb_page_set_resident(struct fb_inode *fi, struct fb_page *page, bool resident)
+{
+	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
+
+	if (page->resident == resident)
+		return;
+	xa_lock(&fi->index);
+	spin_lock(&fsb->lru_lock);
+	fb_page_count(fsb, page, page->status, -1);
+	page->resident = resident;
+	fb_page_count(fsb, page, page->status, 1);
+	fb_page_enlist(fsb, page, page->status);
+	spin_unlock(&fsb->lru_lock);
+	fb_mark(fi, page, FB_MARK_RECLAIM,
+		!resident && !page->bad && (page->status & FB_STATUS_STATE) == FB_STATUS_OUT_OF_SYNC);
+	xa_unlock(&fi->index);
+}
+
+/**
+ * fb_page_insert() - put a page into the index
+ * @fi: the inode; io_sem is held exclusively, or no other task can see it yet
+ * @page: the page, with a committed record
+ * @index: its place, which is reserved
+ * @status: FB_STATUS_OUT_OF_SYNC or FB_STATUS_CLEAN, as the record says
+ * @pinned: the page is in a pinned range
+ */
+void fb_page_insert(struct fb_inode *fi, struct fb_page *page, pgoff_t index, u32 status, bool pinned)
+{
+	page->owner = fi;
+	page->index = index;
+	page->referenced = true;
+	fb_record_use(fi);
+	page->resident = pinned;
+	page->stored = false;
+	fb_page_name(fi, page, index);
+	xa_lock(&fi->index);
+	WARN_ON_ONCE(__xa_store(&fi->index, index, page, 0));
+	fi->nr_pages++;
+	fb_page_set(fi, page, status);
+	xa_unlock(&fi->index);
+}
+
+/**
+ * fb_page_reserve() - have memory ready for an index entry
+ * @fi: the inode
+ * @index: where a page will be published
+ *
+ * Return: 0; -ENOMEM; -EFBIG: no page record can name the place. May sleep.
+ */
+int fb_page_reserve(struct fb_inode *fi, pgoff_t index)
+{
+	if (index >= PS_MAX_INDEX)
+		return -EFBIG;
+	return xa_reserve(&fi->index, index, GFP_NOFS);
+}
+
+/**
+ * fb_page_unreserve() - take a page back that will not be published
+ * @fi: the inode
+ * @in: its reserved place, and the page, which becomes free
+ */
+void fb_page_unreserve(struct fb_inode *fi, struct fb_incoming *in)
+{
+	xa_release(&fi->index, in->index);
+	fb_page_put_free(FB_SB(fi->vfs_inode.i_sb), in->page);
+}
+
+/* Makes those of the batch that are (not) clean valid, durably. */
+static void fb_pages_commit(struct fb_inode *fi, const struct fb_incoming *in, unsigned int nr, bool clean)
+{
+	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
+	struct ps_move moves[FB_MOVE_BATCH];
+	unsigned int i, n = 0;
+
+	for (i = 0; i < nr; i++) {
+		if (in[i].clean != clean)
+			continue;
+		moves[n] = (struct ps_move) {
+			.index = in[i].index, .file = fi->file, .page = fb_page_number(fsb, in[i].page) };
+		ps_page_prepare(&fsb->ps, moves[n].page, moves[n].file, moves[n].index);
+		n++;
+	}
+	if (n)
+		ps_pages_commit(&fsb->ps, moves, n, clean ? PS_PAGE_CLEAN : PS_PAGE_OUT_OF_SYNC);
+}
+
+/**
+ * fb_pages_publish() - make pages primary that were copied to PMem
+ * @fi: the inode; has a file record, io_sem is held exclusively
+ * @in: pages, written (fences not needed) and with places reserved
+ * @nr: how many, at most FB_MOVE_BATCH
+ *
+ * When this returns they are durable, and in the index.
+ */
+void fb_pages_publish(struct fb_inode *fi, struct fb_incoming *in, unsigned int nr)
+{
+	unsigned int i;
+
+	lockdep_assert_held_write(&fi->io_sem);
+	fb_pages_commit(fi, in, nr, false);
+	fb_pages_commit(fi, in, nr, true);
+	for (i = 0; i < nr; i++) {
+		in[i].page->has_space = in[i].has_space;
+		fb_page_insert(fi, in[i].page, in[i].index,
+			       in[i].clean ? FB_STATUS_CLEAN : FB_STATUS_OUT_OF_SYNC, in[i].pinned);
+	}
+	trace_fb_publish(fi, in[0].index, nr);
+}
+
+/**
+ * __fb_page_touch() - a page is about to be changed
+ * @fi: its inode; io_sem is held, in either way
+ * @page: the page
+ * @mapped: through a writable mapping, so that only a flush shows when it ends
+ */
+void __fb_page_touch(struct fb_inode *fi, struct fb_page *page, bool mapped)
+{
+	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
+	u32 status;
+
+	xa_lock(&fi->index);
+	status = page->status;
+	if ((status & FB_STATUS_STATE) == FB_STATUS_CLEAN) {
+		ps_page_set_state(&fsb->ps, fb_page_number(fsb, page), PS_PAGE_OUT_OF_SYNC);
+		ps_fence(&fsb->ps);
+	}
+	status = FB_STATUS_OUT_OF_SYNC | (status & FB_STATUS_DIRTY);
+	if (mapped && fsb->ps.flush_caches)
+		status |= FB_STATUS_DIRTY;
+	if (mapped)
+		page->stored = true;
+	fb_page_set(fi, page, status);
+	xa_unlock(&fi->index);
+	page->referenced = true;
+	fb_record_use(fi);
+}
+
+/**
+ * fb_page_flush() - stores that were made through mappings leave the CPU caches
+ * @fi: its inode; io_sem is held exclusively
+ * @page: a page that no mapping has
+ *
+ * They are durable after ps_fence(). A page that a task may be storing to by a reference stays dirty
+ * (sync/stored.c).
+ *
+ * Return: false for such a page, and for one that is bad.
+ */
+bool fb_page_flush(struct fb_inode *fi, struct fb_page *page)
+{
+	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
+	bool busy;
+
+	lockdep_assert_held_write(&fi->io_sem);
+	if (page->bad)
+		return false;
+	if (!page->stored)
+		return true;
+	/* Before the flush: a task that lets go after it may have stored after it. */
+	busy = fb_page_pinned(fsb, page);
+	if (page->status & FB_STATUS_DIRTY)
+		ps_page_flush(&fsb->ps, fb_page_number(fsb, page), 0, PAGE_SIZE);
+	if (busy)
+		return false;
+	xa_lock(&fi->index);
+	page->stored = false;
+	fb_page_set(fi, page, page->status & ~FB_STATUS_DIRTY);
+	xa_unlock(&fi->index);
+	return true;
+}
+
+/**
+ * fb_page_begin_writeback() - a copy of the page is about to be made
+ * @fi: its inode; io_sem is held exclusively and no mapping has the page, so
+ *	each change from now on comes through touch
+ * @page: an out-of-sync page
+ *
+ * A page that a task may be storing to by a reference does not begin, and so is not
+ * clean afterwards.
+ */
+void fb_page_begin_writeback(struct fb_inode *fi, struct fb_page *page)
+{
+	if (!fb_page_flush(fi, page))
+		return;
+	xa_lock(&fi->index);
+	fb_page_set(fi, page, page->status | FB_STATUS_WRITEBACK);
+	xa_unlock(&fi->index);
+}
+
+/**
+ * fb_page_end_writeback() - the copy is durable below, or could not be made
+ * @fi: its inode; wb_lock is held
+ * @page: a page that began writeback
+ * @ok: the lower fsync succeeded
+ *
+ * The caller fences before it relies on the page being clean.
+ *
+ * Return: true if the page is clean now.
+ */
+bool fb_page_end_writeback(struct fb_inode *fi, struct fb_page *page, bool ok)
+{
+	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
+	bool clean;
+
+	lockdep_assert_held(&fi->wb_lock);
+	xa_lock(&fi->index);
+	clean = ok && (page->status & FB_STATUS_WRITEBACK);
+	if (clean) {
+		WARN_ON_ONCE(page->stored);	/* touch sets that, and ends writeback */
+		ps_page_set_state(&fsb->ps, fb_page_number(fsb, page), PS_PAGE_CLEAN);
+		fb_page_set(fi, page, FB_STATUS_CLEAN);
+	} else {
+		fb_page_set(fi, page, page->status & ~FB_STATUS_WRITEBACK);
+	}
+	xa_unlock(&fi->index);
+	return clean;
+}
+
+/**
+ * fb_page_detach() - take a page out of the index and leave its record
+ * @fi: its inode; no other task has it. May sleep
+ * @page: the page, which no mapping has; the caller's from now on, record included
+ */
+void fb_page_detach(struct fb_inode *fi, struct fb_page *page)
+{
+	xa_lock(&fi->index);
+	__xa_erase(&fi->index, page->index);
+	fi->nr_pages--;
+	fb_page_set(fi, page, FB_STATUS_FREE);
+	xa_unlock(&fi->index);
+	fb_page_gone(FB_SB(fi->vfs_inode.i_sb), page);
+}
+
+/**
+ * fb_pages_forget() - the lower file is primary for these pages from now on
+ * @fi: its inode; io_sem is held exclusively
+ * @pages: pages that no mapping has; free afterwards
+ * @nr: how many, at most FB_FORGET_BATCH
+ *
+ * Their records are durably free before they can be used again, and before the
+ * lower file is written in their place.
+ */
+void fb_pages_forget(struct fb_inode *fi, struct fb_page **pages, unsigned int nr)
+{
+	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
+	u32 numbers[FB_FORGET_BATCH];
+
+	lockdep_assert_held_write(&fi->io_sem);
+	for (unsigned int i = 0; i < nr; i++) {
+		numbers[i] = fb_page_number(fsb, pages[i]);
+		fb_page_detach(fi, pages[i]);
+	}
+	ps_pages_free(&fsb->ps, numbers, nr);
+	for (unsigned int i = 0; i < nr; i++)
+		fb_page_put_free(fsb, pages[i]);
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Which pages of a file are in PMem, and in what state: index.c */
+#ifndef FOREBAY_PAGE_INDEX_H
+#define FOREBAY_PAGE_INDEX_H
+
+#include "../forebay.h"
+
+#define FB_MOVE_BATCH	16	/* pages that are published at once, at most */
+#define FB_FORGET_BATCH	64	/* pages that are forgotten at once, at most */
+
+/* A page on its way in: copied, not yet committed. */
+struct fb_incoming {
+	struct fb_page *page;
+	pgoff_t index;
+	struct folio *folio;		/* below, locked until the page is published; NULL: with another */
+	bool clean;			/* the lower file has the same, durably */
+	bool has_space;			/* below, by the rights of the task that wrote it */
+	bool pinned;			/* in a pinned range: set when the page is published */
+};
+
+static inline struct fb_page *fb_page_find(struct fb_inode *fi, pgoff_t index)
+{
+	return xa_load(&fi->index, index);
+}
+
+static inline bool fb_has_pages(const struct fb_inode *fi)
+{
+	return READ_ONCE(fi->nr_pages) != 0;
+}
+
+/* The first page at or after *@index and up to @last; *@index becomes its index. */
+static inline struct fb_page *fb_page_next(struct fb_inode *fi, unsigned long *index, pgoff_t last)
+{
+	return xa_find(&fi->index, index, last, XA_PRESENT);
+}
+
+/*
+ * The bytes from @pos on that a read or write of @count may take below before a page is in PMem; none, if
+ * that at @pos is. A caller that writes has locked the range.
+ */
+static inline size_t fb_lower_span(struct fb_inode *fi, loff_t pos, size_t count)
+{
+	unsigned long index = pos >> PAGE_SHIFT;
+
+	if (!fb_page_next(fi, &index, (pos + count - 1) >> PAGE_SHIFT))
+		return count;
+	return index > pos >> PAGE_SHIFT ? min_t(loff_t, count, ((loff_t)index << PAGE_SHIFT) - pos) : 0;
+}
+
+void fb_page_set_bad(struct fb_inode *fi, struct fb_page *page);
+void fb_page_set_resident(struct fb_inode *fi, struct fb_page *page, bool resident);
+void fb_page_insert(struct fb_inode *fi, struct fb_page *page, pgoff_t index, u32 status, bool pinned);
+int fb_page_reserve(struct fb_inode *fi, pgoff_t index);
+void fb_page_unreserve(struct fb_inode *fi, struct fb_incoming *in);
+void fb_pages_publish(struct fb_inode *fi, struct fb_incoming *in, unsigned int nr);
+void __fb_page_touch(struct fb_inode *fi, struct fb_page *page, bool mapped);
+bool fb_page_flush(struct fb_inode *fi, struct fb_page *page);
+void fb_page_begin_writeback(struct fb_inode *fi, struct fb_page *page);
+bool fb_page_end_writeback(struct fb_inode *fi, struct fb_page *page, bool ok);
+void fb_page_detach(struct fb_inode *fi, struct fb_page *page);
+void fb_pages_forget(struct fb_inode *fi, struct fb_page **pages, unsigned int nr);
+
+/**
+ * fb_page_touch() - a page is about to be changed by the kernel
+ * @fi: its inode; io_sem is held, in either way
+ * @page: the page
+ *
+ * When this returns the record says, durably, that the lower file is older.
+ */
+static inline void fb_page_touch(struct fb_inode *fi, struct fb_page *page)
+{
+	/* One load: state and flags change together under the index's lock. */
+	if (READ_ONCE(page->status) != FB_STATUS_OUT_OF_SYNC)
+		__fb_page_touch(fi, page, false);
+}
+
+#endif

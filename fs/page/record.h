@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The file record of an inode: record.c */
+#ifndef FOREBAY_PAGE_RECORD_H
+#define FOREBAY_PAGE_RECORD_H
+
+#include "../forebay.h"
+
+void fb_record_attach(struct fb_inode *fi, u32 file, u64 size, struct file *wb_file);
+int fb_record_lock(struct fb_inode *fi);
+void fb_record_mark(struct fb_inode *fi);
+void fb_is_below(struct fb_inode *fi);
+int fb_record_for_pages(struct fb_inode *fi);
+struct file *fb_record_forget(struct fb_inode *fi);
+
+/*
+ * Whether pages of the file may be in PMem. Not if the lower file system encrypts it (fscrypt), for PMem
+ * would hold them in plaintext; nor if it is mapped straight to persistent memory (DAX) and has no page
+ * cache that they could come from. Every sync of such a file goes below.
+ */
+static inline bool fb_may_cache(const struct fb_inode *fi)
+{
+	return !IS_ENCRYPTED(fi->lower) && !IS_DAX(fi->lower);
+}
+
+/* The file's record is of use now: the worker gives the file a second chance. */
+static inline void fb_record_use(struct fb_inode *fi)
+{
+	if (!test_bit(FB_RECORD_USED, &fi->flags))
+		set_bit(FB_RECORD_USED, &fi->flags);
+}
+
+#endif

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Time stamps: when a file was last changed.
+ *
+ * The lower inode has mtime and ctime. An fsync makes them durable, an fdatasync need not. An fsync that
+ * is absorbed in PMem stores the time in the file record; it means that mtime and ctime were both that.
+ * Recovery applies the record's time if the lower file's ctime is older. What can't be said so goes below:
+ * two different times, times before 1970 or after 2262, a clock that was set back.
+ *
+ * Three times of an inode, all of them a ctime:
+ *	record_time	what the record says, or 0
+ *	below_time	what the last lower fsync with times has made durable, at least
+ *	durable_time	what a crash leaves; an fsync owes nothing while the lower ctime is this
+ * The inode's i_lock protects them. The number of the record is kept by io_sem or wb_lock.
+ *
+ * Stores through mappings. Where CPU caches are lost, each sync call unmaps the pages that were stored to,
+ * so that the next store faults and moves the time. Where CPU caches are persistent, pages stay mapped
+ * writable and no fault tells of a store. There FB_STORED_DAX says that some page may be mapped writable,
+ * and a sync call moves the time then. Every FB_STORES_LOOK the sync call also unmaps the file: a program
+ * that still stores faults and sets the flag again; an idle mapping doesn't.
+ */
+#include "../lower/attr.h"
+#include "../lower/lower.h"
+#include "times.h"
+
+#define FB_STORES_LOOK	(30 * HZ)
+
+/*
+ * The lower file's ctime, S64_MIN or S64_MAX if it lies beyond; *both becomes whether mtime is the same.
+ * Writers change the times without a lock that is held here, seconds and nanoseconds one after the other:
+ * so two looks must agree.
+ */
+static s64 fb_lower_time(const struct fb_inode *fi, bool *both)
+{
+	struct timespec64 ctime = inode_get_ctime(fi->lower), mtime, before;
+
+	do {
+		before = ctime;
+		smp_rmb();	/* orders the looks; the writers have no barrier to pair with */
+		mtime = inode_get_mtime(fi->lower);
+		smp_rmb();	/* likewise */
+		ctime = inode_get_ctime(fi->lower);
+	} while (!timespec64_equal(&before, &ctime));
+	*both = timespec64_equal(&mtime, &ctime);
+	return timespec64_to_ns(&ctime);
+}
+
+static bool fb_time_is_durable(const struct fb_inode *fi, s64 time)
+{
+	return time > S64_MIN && time < S64_MAX && time == READ_ONCE(fi->durable_time);
+}
+
+/* Stores the time in the record, if the record can say it: recovery must not find a newer one below. */
+static bool __fb_store_time(struct fb_inode *fi, s64 time, bool both)
+{
+	if (!both || time <= 0 || time == S64_MAX || fi->file == FB_NO_FILE ||
+	    time < max(fi->record_time, fi->below_time))
+		return false;
+	if (time != fi->record_time)
+		ps_file_set_time(&FB_SB(fi->vfs_inode.i_sb)->ps, fi->file, time);
+	fi->record_time = time;
+	return true;
+}
+
+/**
+ * fb_store_time() - store the file's time in its record; the caller fences
+ * @fi: the inode; io_sem is held exclusively
+ *
+ * For a caller that fences something else before it gives io_sem back. fb_sync_time() after that finds the
+ * time stored, or says that the record can't have it.
+ */
+void fb_store_time(struct fb_inode *fi)
+{
+	bool both;
+	s64 time = fb_lower_time(fi, &both);
+
+	lockdep_assert_held_write(&fi->io_sem);
+	spin_lock(&fi->vfs_inode.i_lock);
+	if (!fb_time_is_durable(fi, time))
+		__fb_store_time(fi, time, both);
+	spin_unlock(&fi->vfs_inode.i_lock);
+}
+
+/**
+ * fb_sync_time() - make mtime and ctime durable in PMem
+ * @fi: the inode. Takes io_sem
+ *
+ * Return: 0, or -EAGAIN: the lower fsync has to do it.
+ */
+int fb_sync_time(struct fb_inode *fi)
+{
+	bool both, durable;
+	s64 time = fb_lower_time(fi, &both);
+
+	if (fb_time_is_durable(fi, time))
+		return 0;
+	down_read(&fi->io_sem);
+	spin_lock(&fi->vfs_inode.i_lock);
+	durable = __fb_store_time(fi, time, both);
+	if (durable) {
+		ps_fence(&FB_SB(fi->vfs_inode.i_sb)->ps);
+		WRITE_ONCE(fi->durable_time, time);
+	}
+	spin_unlock(&fi->vfs_inode.i_lock);
+	up_read(&fi->io_sem);
+	return durable ? 0 : -EAGAIN;
+}
+
+/**
+ * fb_times_now() - what a lower fsync that begins now will make durable
+ * @fi: the inode
+ *
+ * Return: what fb_times_are_below() wants.
+ */
+struct fb_times fb_times_now(struct fb_inode *fi)
+{
+	struct fb_times times;
+	bool both;
+
+	spin_lock(&fi->vfs_inode.i_lock);
+	times.record = fi->record_time;
+	spin_unlock(&fi->vfs_inode.i_lock);
+	times.lower = fb_lower_time(fi, &both);
+	return times;
+}
+
+/**
+ * fb_times_are_below() - a lower fsync, not an fdatasync, has ended
+ * @fi: the inode; io_sem is held in either way, or wb_lock
+ * @times: from before it
+ *
+ * A time in the record that was newer than the lower one already before the fsync goes: the clock was set
+ * back, and recovery would take the record's time for the newer one.
+ */
+void fb_times_are_below(struct fb_inode *fi, const struct fb_times *times)
+{
+	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
+
+	spin_lock(&fi->vfs_inode.i_lock);
+	fi->below_time = times->lower;
+	WRITE_ONCE(fi->durable_time, times->lower);
+	if (times->record > times->lower && fi->record_time == times->record && fi->file != FB_NO_FILE) {
+		ps_file_set_time(&fsb->ps, fi->file, 0);
+		ps_fence(&fsb->ps);
+		fi->record_time = 0;
+	}
+	spin_unlock(&fi->vfs_inode.i_lock);
+}
+
+/**
+ * fb_time_only_in_record() - whether the record has a time that a crash doesn't leave below
+ * @fi: the inode
+ */
+bool fb_time_only_in_record(const struct fb_inode *fi)
+{
+	return READ_ONCE(fi->record_time) && READ_ONCE(fi->record_time) > READ_ONCE(fi->below_time);
+}
+
+/**
+ * fb_time_to_lower() - make the time that the record says durable below
+ * @fi: the inode; wb_lock is held
+ *
+ * Return: 0 or the lower file system's error.
+ */
+int fb_time_to_lower(struct fb_inode *fi)
+{
+	struct fb_times times = fb_times_now(fi);
+	int err;
+
+	lockdep_assert_held(&fi->wb_lock);
+	if (fi->file == FB_NO_FILE || !fb_time_only_in_record(fi))
+		return 0;
+	err = vfs_fsync(fi->wb_file, 0);
+	if (!err)
+		fb_times_are_below(fi, &times);
+	return err;
+}
+
+struct fb_recover_time {
+	struct file *file;
+	struct timespec64 time;
+};
+
+static int fb_recover_time_run(void *arg)
+{
+	struct fb_recover_time *recover = arg;
+	struct inode *lower = file_inode(recover->file);
+	int err;
+
+	file_start_write(recover->file);
+	inode_lock(lower);
+	err = fb_set_times(recover->file, recover->time, recover->time);
+	inode_unlock(lower);
+	file_end_write(recover->file);
+	return err;
+}
+
+/**
+ * fb_recover_time() - the lower file gets the time that its record says, if that is newer
+ * @fi: the inode, which no other task has
+ * @time: of the record, or 0
+ * @wb_file: the lower file
+ *
+ * The caller does this before it changes the file's size, which keeps the times: a crash in between
+ * may leave the new size with a ctime of then, but never without the mtime. A file is usable with wrong
+ * times: an error is said, and no more.
+ */
+void fb_recover_time(struct fb_inode *fi, s64 time, struct file *wb_file)
+{
+	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
+	struct fb_recover_time recover = { .file = wb_file, .time = ns_to_timespec64(time) };
+	struct timespec64 ctime = inode_get_ctime(fi->lower);
+	int err;
+
+	fi->record_time = time;
+	if (!time || timespec64_compare(&recover.time, &ctime) <= 0)
+		return;
+	err = fb_errand(fsb, fb_recover_time_run, &recover);
+	if (err)
+		pr_warn_ratelimited("%s: the times of inode %lu could not be recovered: error %d\n",
+				    fsb->cache_name, fi->vfs_inode.i_ino, err);
+}
+
+/**
+ * fb_note_store() - a DAX page is about to be mapped writable
+ * @fi: the inode; the page is mapped under the same hold of io_sem
+ */
+void fb_note_store(struct fb_inode *fi)
+{
+	if (!FB_SB(fi->vfs_inode.i_sb)->ps.flush_caches && !test_and_set_bit(FB_STORED_DAX, &fi->flags))
+		WRITE_ONCE(fi->stored_since, jiffies);
+}
+
+/* From now on only stores that come later set the flag. */
+static void fb_look_for_stores(struct fb_inode *fi)
+{
+	down_write(&fi->io_sem);
+	clear_bit(FB_STORED_DAX, &fi->flags);
+	unmap_mapping_pages(fi->lower->i_mapping, 0, 0, false);
+	up_write(&fi->io_sem);
+}
+
+/* A reference on @lower, or on the file of the record if there is one. */
+static struct file *fb_get_lower(struct fb_inode *fi, struct file *lower)
+{
+	down_read(&fi->io_sem);		/* keeps wb_file */
+	if (!lower)
+		lower = fi->wb_file;
+	if (lower)
+		get_file(lower);
+	up_read(&fi->io_sem);
+	return lower;
+}
+
+/**
+ * fb_time_of_stores() - a sync call moves the file's time if a mapping may have been stored to
+ * @fi: the inode. Takes io_sem
+ * @lower: an open lower file, or NULL for that of the file's record
+ *
+ * The pages are unmapped before the time moves: each store is before the one, or is seen by a fault.
+ * syncfs(2) holds what a thaw needs. So this doesn't wait for a thaw: the next sync call moves the time.
+ */
+void fb_time_of_stores(struct fb_inode *fi, struct file *lower)
+{
+	struct super_block *sb = fi->lower->i_sb;
+
+	if (!test_bit(FB_STORED_DAX, &fi->flags) || IS_IMMUTABLE(&fi->vfs_inode))
+		return;
+	if (time_after_eq(jiffies, READ_ONCE(fi->stored_since) + FB_STORES_LOOK))
+		fb_look_for_stores(fi);
+	lower = fb_get_lower(fi, lower);
+	if (lower && sb_start_write_trylock(sb)) {
+		file_update_time(lower);
+		sb_end_write(sb);
+	} else {
+		fb_note_store(fi);
+	}
+	if (lower)
+		__fput_sync(lower);	/* as fb_record_forget() does, if the record went meanwhile */
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Pages go to PMem because their range belongs there: promote.c */
+#ifndef FOREBAY_SYNC_PROMOTE_H
+#define FOREBAY_SYNC_PROMOTE_H
+
+#include "../forebay.h"
+
+int fb_bring_page(struct fb_inode *fi, pgoff_t index);
+int fb_upgrade(struct fb_inode *fi, pgoff_t *index, pgoff_t last, bool whole);
+void fb_upgrade_mapped(struct fb_inode *fi, pgoff_t first, pgoff_t last);
+
+#endif

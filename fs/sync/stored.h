@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Pages that a task or a device may store to by a reference: stored.c */
+#ifndef FOREBAY_SYNC_STORED_H
+#define FOREBAY_SYNC_STORED_H
+
+#include <linux/mm.h>
+
+#include "../forebay.h"
+
+void fb_stored_below(struct fb_inode *fi, const struct vm_fault *vmf);
+bool fb_lower_is_stored(struct fb_inode *fi, struct folio *folio, pgoff_t index, bool alone);
+
+#endif

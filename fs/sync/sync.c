@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Sync calls: fsync, fdatasync, msync, O_SYNC and O_DSYNC writes, syncfs, sync.
+ *
+ * What a file may owe, and where that is paid:
+ *
+ *   mapped stores in dirty DAX pages	a flush of CPU caches		PMem
+ *   volatile pages, few		a move into PMem (absorb.c)	PMem
+ *   its size				8 bytes in its record		PMem
+ *   mtime and ctime (not fdatasync)	8 bytes in its record		PMem
+ *   volatile pages, many; a new name;	the lower fsync			storage
+ *   a cut; attributes (not fdatasync)
+ *
+ * What write() put into DAX pages is durable already when write() returns.
+ * DAX pages are never written to storage here.
+ *
+ * A lower fsync runs without a lock of ours, so that the lower file system can serve many calls by one
+ * commit:
+ *   - sync_lock is held until the call knows what it owes and has taken it: flags and tracker are cleared
+ *     then. What is changed later is owed by the next call. A sync that fails gives back what it took.
+ *   - A call that finds nothing owed may still rely on what another has taken: as long as such a sync is
+ *     on its way (syncs_below), the call has the lower fsync, too, and takes nothing.
+ *   - What the record says changes under io_sem when the lower fsync has ended.
+ */
+#include "../lower/lower.h"
+#include "../page/index.h"
+#include "../page/record.h"
+#include "../page/size.h"
+#include "../page/times.h"
+#include "../page/walk.h"
+#include "../trace.h"
+#include "absorb.h"
+#include "sync.h"
+#include "tracker.h"
+
+#ifdef FB_BREAK_LOWER_SYNC	/* a fault on purpose: the power-cut campaign must find it */
+#define FB_BREAK_SYNC	1
+#else
+#define FB_BREAK_SYNC	0
+#endif
+
+/* Unmaps and flushes up to this many pages under one hold of io_sem. */
+#define FB_FLUSH_BATCH	128
+
+/*
+ * Makes stores through mappings durable: the pages lose their mappings, so that
+ * the next store is seen, and their lines leave the CPU caches. Returns whether
+ * there may be more, from *first on.
+ */
+static bool fb_flush_batch(struct fb_inode *fi, unsigned long *first, pgoff_t last)
+{
+	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
+	struct fb_page *pages[FB_FLUSH_BATCH];
+	unsigned int nr, from, to;
+
+	down_write(&fi->io_sem);
+	for (nr = 0; nr < FB_FLUSH_BATCH; nr++, ++*first) {
+		pages[nr] = xa_find(&fi->index, first, last, FB_MARK_DIRTY);
+		if (!pages[nr])
+			break;
+	}
+	/* Neighbours in one go: each costs an interrupt of the other processors. */
+	for (from = 0; from < nr; from = to) {
+		for (to = from + 1; to < nr && pages[to]->index == pages[to - 1]->index + 1; to++)
+			;
+		unmap_mapping_pages(fi->lower->i_mapping, pages[from]->index, to - from, false);
+	}
+	for (from = 0; from < nr; from++)
+		fb_page_flush(fi, pages[from]);
+	ps_fence(&fsb->ps);
+	up_write(&fi->io_sem);
+	return nr == FB_FLUSH_BATCH;
+}
+
+/**
+ * fb_sync_pages() - make mapped stores to DAX pages durable
+ * @fi: the inode
+ * @first: first page
+ * @last: last page
+ *
+ * Touches only pages that were dirtied since the last sync of the range, and
+ * none where CPU caches are in the persistence domain. Sleeps.
+ */
+static void fb_sync_pages(struct fb_inode *fi, pgoff_t first, pgoff_t last)
+{
+	unsigned long index = first;
+
+	while (xa_marked(&fi->index, FB_MARK_DIRTY) && fb_flush_batch(fi, &index, last))
+		cond_resched();
+}
+
+/* A lower fsync: what was so when it began, and what it took over. */
+struct fb_sync {
+	struct fb_tracker taken;
+	struct fb_times times;
+	struct fb_end end;		/* of the lower file */
+	unsigned int number;
+	bool owing, attr, counted;
+};
+
+/* Takes what the file owes. */
+static void fb_sync_begin(struct fb_inode *fi, bool datasync, struct fb_sync *sync)
+{
+	lockdep_assert_held(&fi->sync_lock);
+	sync->number = ++fi->syncs_below.begun;
+	sync->times = fb_times_now(fi);
+	sync->owing = test_bit(FB_OWES_SYNC, &fi->flags);
+	sync->attr = !datasync && test_and_clear_bit(FB_OWES_ATTR, &fi->flags);
+	if (sync->owing) {
+		atomic_inc(&fi->syncs_below.owing);
+		smp_mb__after_atomic();	/* before the flag goes: pairs with fb_name_is_owed() */
+		clear_bit(FB_OWES_SYNC, &fi->flags);
+	}
+	smp_mb();	/* a cut that we don't count sets the flag again */
+	sync->end.cuts = READ_ONCE(fi->cuts);
+	smp_rmb();	/* a size that is larger than a cut it does not know of shall not count */
+	sync->end.size = i_size_read(fi->lower);
+	sync->taken = fb_track_take(fi);
+	sync->counted = sync->owing || sync->attr || sync->taken.nr_ranges || sync->taken.overflow;
+	if (sync->counted)
+		atomic_inc(&fi->syncs_below.paying);
+}
+
+/* True if fb_sync_note() has something to record. */
+static bool fb_sync_has_news(struct fb_inode *fi, const struct fb_sync *sync, bool datasync)
+{
+	return !datasync || !test_bit(FB_IS_BELOW, &fi->flags) || test_bit(FB_SIZE_EXACT, &fi->flags) ||
+	       READ_ONCE(fi->durable_size) < sync->end.size || READ_ONCE(fi->below_size) < sync->end.size;
+}
+
+/* The lower fsync has ended well. */
+static void fb_sync_note(struct fb_inode *fi, const struct fb_sync *sync, bool datasync)
+{
+	down_write(&fi->io_sem);
+	fb_is_below(fi);
+	/* Unless a younger one has ended. */
+	if (!datasync && (int)(sync->number - fi->syncs_below.noted) > 0) {
+		fi->syncs_below.noted = sync->number;
+		fb_times_are_below(fi, &sync->times);
+	}
+	fb_size_synced_below(fi, &sync->end);
+	up_write(&fi->io_sem);
+}
+
+static int fb_lower_fsync(struct fb_inode *fi, struct file *lower, bool datasync)
+{
+	fb_count(FB_SB(fi->vfs_inode.i_sb), FB_SYNCS_LOWER, 1);
+	trace_fb_sync_below(fi);
+	return FB_BREAK_SYNC ? 0 : vfs_fsync(lower, datasync);
+}
+
+/* The lower fsync, without sync_lock. If it fails, everything is owed again. */
+static int fb_sync_run(struct fb_inode *fi, struct file *lower, bool datasync, const struct fb_sync *sync)
+{
+	int err = fb_lower_fsync(fi, lower, datasync);
+
+	if (err) {
+		if (sync->owing)
+			set_bit(FB_OWES_SYNC, &fi->flags);
+		if (sync->attr)
+			set_bit(FB_OWES_ATTR, &fi->flags);
+		fb_track_again(fi, &sync->taken);
+	} else {
+		fb_track_held(fi, &sync->taken);
+		if (fb_sync_has_news(fi, sync, datasync))
+			fb_sync_note(fi, sync, datasync);
+	}
+	/*
+	 * First what is owed again, or what the record says: pairs with fb_sync_inode() and
+	 * fb_name_is_owed().
+	 */
+	smp_mb__before_atomic();
+	if (sync->owing)
+		atomic_dec(&fi->syncs_below.owing);
+	if (sync->counted)
+		atomic_dec(&fi->syncs_below.paying);
+	return err;
+}
+
+/**
+ * fb_sync_below() - the lower fsync, and what follows from it
+ * @fi: the inode
+ * @lower: an open lower file
+ * @datasync: as for fdatasync
+ *
+ * Context: process, under sync_lock, which it gives back. Sleeps.
+ * Return: 0 or the lower file system's error; then everything is still owed.
+ */
+int fb_sync_below(struct fb_inode *fi, struct file *lower, bool datasync)
+{
+	struct fb_sync sync;
+
+	fb_sync_begin(fi, datasync, &sync);
+	mutex_unlock(&fi->sync_lock);
+	return fb_sync_run(fi, lower, datasync, &sync);
+}
+
+/*
+ * Makes the file's size durable, in PMem. Data up to it is durable already; what was written behind it
+ * since may not be. The time goes along, for fb_sync_time(). Returns -EAGAIN if the file was cut meanwhile:
+ * then the lower fsync makes the size durable that it has now.
+ */
+static int fb_sync_size(struct fb_inode *fi, const struct fb_end *end, bool datasync)
+{
+	int err;
+
+	/* A cut says in its record how long the file is; what grew since is younger than this sync. */
+	if (end->size <= READ_ONCE(fi->durable_size) || test_bit(FB_SIZE_EXACT, &fi->flags))
+		return 0;
+	err = fb_record_lock(fi);
+	if (err)
+		return err;
+	if (fi->cuts != end->cuts || (end->cuts & 1)) {
+		err = -EAGAIN;
+	} else if (end->size > fi->durable_size) {
+		if (!datasync)
+			fb_store_time(fi);
+		fb_size_to_record(fi, end->size);
+	}
+	up_write(&fi->io_sem);
+	return err;
+}
+
+/*
+ * Waits for a cut that goes on: how long the file is, is not known before. It may have begun after the
+ * sync, which then costs it a detour.
+ */
+static void fb_sync_after_cut(struct fb_inode *fi)
+{
+	if (!(READ_ONCE(fi->cuts) & 1))
+		return;
+	mutex_lock(&fi->wb_lock);
+	mutex_unlock(&fi->wb_lock);
+}
+
+/* True if the lower fsync is needed whatever PMem can take. */
+static bool fb_sync_owes(struct fb_inode *fi, bool datasync)
+{
+	return !fb_may_cache(fi) || test_bit(FB_OWES_SYNC, &fi->flags) ||
+	       test_bit(FB_SIZE_EXACT, &fi->flags) || (!datasync && test_bit(FB_OWES_ATTR, &fi->flags));
+}
+
+/* Makes durable in PMem what the file owes; returns whether it must be made durable below. */
+static bool fb_sync_in_pmem(struct fb_inode *fi, struct file *file, bool datasync)
+{
+	struct fb_end end_of_file = fb_end_now(fi);
+	bool below = fb_sync_owes(fi, datasync);
+
+	lockdep_assert_held(&fi->sync_lock);
+	fi->overwritten = 0;
+	if (!below && !fb_track_empty(fi)) {
+		below = FB_SB(fi->vfs_inode.i_sb)->mode != FB_MODE_AUTO || !fb_may_steer(file) ||
+			fb_absorb(fi);
+		assign_bit(FB_SYNCED_IN_PMEM, &fi->flags, !below);
+	}
+	return below || fb_sync_size(fi, &end_of_file, datasync) || (!datasync && fb_sync_time(fi));
+}
+
+/**
+ * fb_sync_inode() - a sync call on a regular file
+ * @fi: the inode
+ * @file: by which the call was made: a caller that may only read moves no pages
+ * @lower: an open lower file
+ * @start: first byte
+ * @end: last byte; the range bounds only the flush of DAX pages, volatile
+ *	pages are taken as a whole
+ * @datasync: attributes are not asked for
+ *
+ * Context: process; takes sync_lock. Sleeps.
+ * Return: 0 when all is durable, or a negative errno.
+ */
+int fb_sync_inode(struct fb_inode *fi, struct file *file, struct file *lower, loff_t start, loff_t end,
+		  bool datasync)
+{
+	struct fb_end end_of_file;
+	bool relies;
+	int err;
+
+	fb_sync_after_cut(fi);
+	mutex_lock(&fi->sync_lock);
+	/* Read first: a sync that has failed since has said before what is owed again. */
+	relies = atomic_read_acquire(&fi->syncs_below.paying);
+	fb_sync_pages(fi, start >> PAGE_SHIFT, end >> PAGE_SHIFT);
+	fb_time_of_stores(fi, lower);
+	if (fb_sync_in_pmem(fi, file, datasync)) {
+		end_of_file = fb_end_now(fi);
+		err = fb_sync_below(fi, lower, datasync);
+		/* Without a record all is below; and what is left after a cut is. */
+		if (!err && READ_ONCE(fi->file) != FB_NO_FILE)
+			err = fb_sync_size(fi, &end_of_file, true);
+		/* The worker may have taken the record since: then, too, all is below. */
+		return err == -EAGAIN || err == -EXFULL ? 0 : err;
+	}
+	mutex_unlock(&fi->sync_lock);
+	fb_record_use(fi);
+	if (relies)
+		return fb_lower_fsync(fi, lower, datasync);
+	fb_count(FB_SB(fi->vfs_inode.i_sb), FB_SYNCS_ABSORBED, 1);
+	return 0;
+}
+
+/**
+ * fb_fsync() - fsync(2), fdatasync(2) and what ends in them
+ * @file: an upper file
+ * @start: first byte
+ * @end: last byte
+ * @datasync: as for fdatasync
+ *
+ * Return: 0; the error of the lower fsync; or, once for each descriptor, that
+ * writing back failed since the last call.
+ */
+int fb_fsync(struct file *file, loff_t start, loff_t end, int datasync)
+{
+	struct file *lower = fb_lower_file(file);
+	int err = fb_sync_inode(FB_I(file_inode(file)), file, lower, start, end, datasync);
+	int lower_err = file_check_and_advance_wb_err(lower);
+	int upper_err = file_check_and_advance_wb_err(file);
+
+	return err ?: lower_err ?: upper_err;
+}
+
+/* By fb_sync_all(), which has seen fi->end_to_sync before. */
+static void fb_was_synced(struct fb_inode *fi)
+{
+	if (!test_bit(FB_IS_BELOW, &fi->flags)) {
+		down_write(&fi->io_sem);
+		fb_is_below(fi);
+		up_write(&fi->io_sem);
+	}
+	down_read(&fi->io_sem);
+	fb_times_are_below(fi, &fi->times_to_sync);
+	up_read(&fi->io_sem);
+	fb_sync_size(fi, &fi->end_to_sync, true);
+}
+
+/**
+ * fb_sync_all() - syncfs(2) and sync(2)
+ * @fsb: the mount
+ *
+ * Mapped stores are flushed, and what is volatile is the lower file system's to sync. Only then are the
+ * sizes noted that the files had before. Of two calls at once, one may note what the other has seen and
+ * not yet made durable: a crash in between may leave zeros where something was appended, which no call had
+ * told to be durable. A lock that keeps them apart would be held over the lower sync, and so be one more
+ * way to what docs/decisions.md says of freezing.
+ *
+ * Return: 0 or the lower file system's error.
+ */
+int fb_sync_all(struct fb_sb *fsb)
+{
+	struct fb_walk walk;
+	struct fb_inode *fi;
+	int err;
+
+	fb_walk_begin(fsb, &fsb->inodes, &walk);
+	while ((fi = fb_walk_next(fsb, &walk))) {
+		mutex_lock(&fi->sync_lock);
+		fb_sync_pages(fi, 0, ULONG_MAX);
+		fb_time_of_stores(fi, NULL);
+		fi->end_to_sync = fb_end_now(fi);
+		fi->times_to_sync = fb_times_now(fi);
+		fi->is_being_synced = true;
+		mutex_unlock(&fi->sync_lock);
+		iput(&fi->vfs_inode);
+	}
+	err = fb_sync_lower_fs(fsb);
+	fb_walk_begin(fsb, &fsb->inodes, &walk);
+	while (!err && (fi = fb_walk_next(fsb, &walk))) {
+		mutex_lock(&fi->sync_lock);
+		if (fi->is_being_synced)
+			fb_was_synced(fi);
+		fi->is_being_synced = false;
+		mutex_unlock(&fi->sync_lock);
+		iput(&fi->vfs_inode);
+	}
+	fb_walk_end(fsb, &walk);
+	return err;
+}

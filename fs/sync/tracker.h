@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Which volatile pages the next sync owes: tracker.c */
+#ifndef FOREBAY_SYNC_TRACKER_H
+#define FOREBAY_SYNC_TRACKER_H
+
+#include "../forebay.h"
+
+void fb_track(struct fb_inode *fi, loff_t start, loff_t end);
+void fb_track_stored(struct fb_inode *fi, pgoff_t first, pgoff_t beyond);
+struct fb_tracker fb_track_take(struct fb_inode *fi);
+bool fb_tracked(struct fb_inode *fi, pgoff_t index);
+void fb_track_overflow(struct fb_inode *fi);
+void fb_track_again(struct fb_inode *fi, const struct fb_tracker *taken);
+void fb_track_held(struct fb_inode *fi, const struct fb_tracker *taken);
+
+/* Whether there is anything in it. Racy: a write in progress may be missed, as a sync may miss it. */
+static inline bool fb_track_empty(const struct fb_inode *fi)
+{
+	return !READ_ONCE(fi->tracker.nr_ranges) && !READ_ONCE(fi->tracker.overflow);
+}
+
+#endif

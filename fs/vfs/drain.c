@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The lower file system is to hold everything: drain, freeze, unmount.
+ */
+#include <linux/sched/signal.h>
+
+#include "../page/page.h"
+#include "../page/walk.h"
+#include "../writeback/deferred.h"
+#include "../writeback/writeback.h"
+#include "drain.h"
+#include "place.h"
+
+/* So long and so often drain waits for tasks that may store to pages. */
+#define FB_DRAIN_STEP	(HZ / 4)
+#define FB_DRAIN_TRIES	10
+
+/**
+ * fb_writeback_all() - write everything back: drain, freeze, unmount
+ * @fsb: the mount
+ * @killable: a fatal signal ends it, between two files
+ *
+ * Return: 0 when all that was out-of-sync at the beginning is durable below and
+ * all recovered pages have met their files; or the first error, after every
+ * file was tried.
+ */
+int fb_writeback_all(struct fb_sb *fsb, bool killable)
+{
+	int err = fb_recover_rest(fsb), err2;
+	struct fb_walk walk;
+	struct fb_inode *fi;
+
+	fb_walk_begin(fsb, &fsb->inodes, &walk);
+	while ((fi = fb_walk_next(fsb, &walk))) {
+		if (killable && fatal_signal_pending(current))
+			err2 = -EINTR;
+		else
+			err2 = fb_writeback_file(fi);
+		err = err ?: err2;
+		iput(&fi->vfs_inode);
+	}
+	return err;
+}
+
+static unsigned long fb_count_stored(struct fb_inode *fi)
+{
+	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
+	unsigned long index, nr = 0;
+	struct fb_page *page;
+
+	down_read(&fi->io_sem);
+	xa_for_each_marked(&fi->index, index, page, FB_MARK_OUT_OF_SYNC)
+		nr += READ_ONCE(page->stored) && fb_page_pinned(fsb, page);
+	up_read(&fi->io_sem);
+	return nr;
+}
+
+/* Out-of-sync pages to which a task may store by a reference. */
+static unsigned long fb_count_all_stored(struct fb_sb *fsb)
+{
+	unsigned long nr = 0;
+	struct fb_walk walk;
+	struct fb_inode *fi;
+
+	fb_walk_begin(fsb, &fsb->inodes, &walk);
+	while ((fi = fb_walk_next(fsb, &walk))) {
+		nr += fb_count_stored(fi);
+		iput(&fi->vfs_inode);
+		cond_resched();
+	}
+	return nr;
+}
+
+/**
+ * fb_drain() - have the lower file system hold everything
+ * @fsb: the mount
+ *
+ * Return: 0 when all that was out-of-sync at the beginning is durable below and clean; -EBUSY: tasks hold
+ * pages that may be changing, so copies of these are durable below and the pages stay; -EINTR; or the first
+ * error of the lower file system.
+ */
+int fb_drain(struct fb_sb *fsb)
+{
+	int err = fb_settle_all(fsb), err2;
+	unsigned int tries = FB_DRAIN_TRIES;
+	unsigned long busy;
+
+	for (;;) {
+		err2 = fb_writeback_all(fsb, true);
+		busy = fb_count_all_stored(fsb);
+		WRITE_ONCE(fsb->nr_busy, busy);
+		if (err2 || !busy || !--tries)
+			break;
+		schedule_timeout_killable(FB_DRAIN_STEP);
+	}
+	if (busy) {
+		pr_warn("%s: not drained: %lu pages are held by direct I/O or a pipe, and may be changing\n",
+			fsb->cache_name, busy);
+		err2 = err2 ?: -EBUSY;
+	}
+	return err2 ?: err;
+}

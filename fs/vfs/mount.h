@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What a mount binds: mount.c */
+#ifndef FOREBAY_VFS_MOUNT_H
+#define FOREBAY_VFS_MOUNT_H
+
+#include <linux/fs_context.h>
+
+#include "../forebay.h"
+
+int fb_choose_lower(struct fb_sb *fsb, struct fs_context *fc, struct ps_handle *root);
+void fb_forget_lower(struct fb_sb *fsb);
+int fb_bind(struct fb_sb *fsb, struct fs_context *fc, const struct ps_handle *root);
+
+#endif

@@ -1,0 +1,445 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Names: every change is made below first and mirrored here on success.
+ *
+ * An upper dentry has its lower dentry in d_fsdata, from lookup until it is
+ * freed, with a reference. A positive one keeps the same lower dentry: a rename
+ * moves both. A negative one gets another lower dentry when a name is created,
+ * because the old one may have been dropped below. fb_find() looks every name up
+ * again under the lock of the lower directory before it is changed, so that a
+ * tree that was changed underneath gives -ESTALE and no harm.
+ *
+ * The VFS checks permissions here, with the idmapping of the mount. Below it
+ * checks once more, with the credentials of fb_begin_below().
+ */
+#include <linux/cred.h>
+#include <linux/file.h>
+#include <linux/rcupdate.h>
+
+#include "../lower/attr.h"
+#include "../lower/lower.h"
+#include "attr.h"
+#include "inode.h"
+#include "namei.h"
+#include "xattr.h"
+
+/* Lower dentries that do not go by their names alone, or that lead elsewhere. */
+#define FB_WEIRD_DENTRY	(DCACHE_OP_HASH | DCACHE_OP_COMPARE | DCACHE_NEED_AUTOMOUNT | \
+			 DCACHE_MANAGE_TRANSIT)
+
+/**
+ * fb_set_lower() - give a dentry its lower dentry if it has none
+ * @dentry: upper dentry; its inode may have other dentries, which do the same
+ * @lower: lower dentry; the caller keeps its own reference
+ */
+void fb_set_lower(struct dentry *dentry, struct dentry *lower)
+{
+	if (cmpxchg(&dentry->d_fsdata, NULL, dget(lower)))
+		dput(lower);
+}
+
+static struct mnt_idmap *fb_lower_idmap(const struct dentry *dentry)
+{
+	return mnt_idmap(FB_SB(dentry->d_sb)->lower.mnt);
+}
+
+static struct inode *fb_lower_dir(const struct dentry *dentry)
+{
+	return d_inode(fb_lower_dentry(dentry->d_parent));
+}
+
+/*
+ * Look @dentry's name up below; the lower directory is locked. On success
+ * fb_lower_dentry() is what has the name now.
+ */
+static int fb_find(struct dentry *dentry)
+{
+	struct inode *inode = d_inode(dentry);
+	struct dentry *lower;
+
+	lower = lookup_one(fb_lower_idmap(dentry), dentry->d_name.name,
+			   fb_lower_dentry(dentry->d_parent), dentry->d_name.len);
+	if (IS_ERR(lower))
+		return PTR_ERR(lower);
+	if (inode ? lower != fb_lower_dentry(dentry) || d_inode(lower) != FB_I(inode)->lower :
+		    d_really_is_positive(lower)) {
+		dput(lower);
+		d_drop(dentry);
+		return -ESTALE;
+	}
+	if (!inode)
+		lower = xchg(&dentry->d_fsdata, lower);
+	dput(lower);
+	return 0;
+}
+
+/* Begin to change a name: may write below, credentials, lock, look-up. */
+static int fb_begin(struct mnt_idmap *idmap, struct dentry *dentry, const struct cred **old)
+{
+	struct fb_sb *fsb = FB_SB(dentry->d_sb);
+	struct inode *lower_dir = fb_lower_dir(dentry);
+	int err;
+
+	err = fb_begin_below(idmap, fsb, old);
+	if (err)
+		return err;
+	inode_lock_nested(lower_dir, I_MUTEX_PARENT);
+	err = fb_find(dentry);
+	if (err) {
+		inode_unlock(lower_dir);
+		fb_end_below(fsb, *old);
+	}
+	return err;
+}
+
+static void fb_end(struct dentry *dentry, const struct cred *old)
+{
+	inode_unlock(fb_lower_dir(dentry));
+	fb_end_below(FB_SB(dentry->d_sb), old);
+	fb_copy_attr(d_inode(dentry->d_parent));
+}
+
+static struct dentry *fb_lookup(struct inode *dir, struct dentry *dentry, unsigned int flags)
+{
+	struct fb_sb *fsb = FB_SB(dir->i_sb);
+	struct inode *lower_inode, *inode = NULL;
+	struct dentry *lower, *alias;
+	const struct cred *old;
+
+	/* We aren't told the idmapping, and the VFS has checked the permission. */
+	old = override_creds(fsb->cred);
+	lower = lookup_one_unlocked(fb_lower_idmap(dentry), dentry->d_name.name,
+				    fb_lower_dentry(dentry->d_parent), dentry->d_name.len);
+	revert_creds(old);
+	if (IS_ERR(lower))
+		return lower;
+	dentry->d_fsdata = lower;	/* d_release() puts it */
+	if (lower->d_flags & FB_WEIRD_DENTRY)
+		return ERR_PTR(-EREMOTE);
+
+	lower_inode = READ_ONCE(lower->d_inode);
+	if (lower_inode)
+		inode = fb_iget(dir->i_sb, lower_inode);
+	alias = d_splice_alias(inode, dentry);
+	if (!IS_ERR_OR_NULL(alias))
+		fb_set_lower(alias, lower);
+	return alias;
+}
+
+/* The VFS dentry of a name that was just made below. */
+static int fb_instantiate(struct dentry *dentry)
+{
+	struct dentry *lower = fb_lower_dentry(dentry);
+	struct inode *inode = ERR_PTR(-ESTALE);
+
+	if (d_really_is_positive(lower))
+		inode = fb_iget(dentry->d_sb, d_inode(lower));
+	if (IS_ERR(inode)) {
+		d_drop(dentry);
+		return PTR_ERR(inode);
+	}
+	if (S_ISREG(inode->i_mode))
+		inode_has_no_xattr(inode);	/* none that a write would have to remove */
+	d_instantiate(dentry, inode);
+	fb_name_changed(inode);
+	return 0;
+}
+
+static int fb_make(struct mnt_idmap *idmap, struct dentry *dentry, umode_t mode, dev_t rdev,
+		   const char *target)
+{
+	struct mnt_idmap *lower_idmap = fb_lower_idmap(dentry);
+	struct inode *lower_dir = fb_lower_dir(dentry);
+	const struct cred *old;
+	struct dentry *lower;
+	int err;
+
+	err = fb_begin(idmap, dentry, &old);
+	if (err)
+		return err;
+	lower = fb_lower_dentry(dentry);
+	switch (mode & S_IFMT) {
+	case S_IFREG:
+		err = vfs_create(lower_idmap, lower_dir, lower, mode, true);
+		break;
+	case S_IFDIR:
+		err = vfs_mkdir(lower_idmap, lower_dir, lower, mode);
+		break;
+	case S_IFLNK:
+		err = vfs_symlink(lower_idmap, lower_dir, lower, target);
+		break;
+	default:
+		err = vfs_mknod(lower_idmap, lower_dir, lower, mode, rdev);
+		break;
+	}
+	fb_end(dentry, old);
+	return err ?: fb_instantiate(dentry);
+}
+
+static int fb_create(struct mnt_idmap *idmap, struct inode *dir, struct dentry *dentry,
+		     umode_t mode, bool excl)
+{
+	return fb_make(idmap, dentry, mode | S_IFREG, 0, NULL);
+}
+
+static int fb_mkdir(struct mnt_idmap *idmap, struct inode *dir, struct dentry *dentry,
+		    umode_t mode)
+{
+	return fb_make(idmap, dentry, mode | S_IFDIR, 0, NULL);
+}
+
+static int fb_mknod(struct mnt_idmap *idmap, struct inode *dir, struct dentry *dentry,
+		    umode_t mode, dev_t rdev)
+{
+	return fb_make(idmap, dentry, mode, rdev, NULL);
+}
+
+static int fb_symlink(struct mnt_idmap *idmap, struct inode *dir, struct dentry *dentry,
+		      const char *target)
+{
+	return fb_make(idmap, dentry, S_IFLNK, 0, target);
+}
+
+static int fb_link(struct dentry *old_dentry, struct inode *dir, struct dentry *dentry)
+{
+	struct inode *inode = d_inode(old_dentry);
+	const struct cred *old;
+	int err;
+
+	err = fb_begin(NULL, dentry, &old);
+	if (err)
+		return err;
+	err = vfs_link(fb_lower_dentry(old_dentry), fb_lower_idmap(dentry), fb_lower_dir(dentry),
+		       fb_lower_dentry(dentry), NULL);
+	fb_end(dentry, old);
+	if (err)
+		return err;
+	fb_copy_attr(inode);
+	fb_name_changed(inode);		/* before a task can open it by that name, and sync it */
+	ihold(inode);
+	d_instantiate(dentry, inode);
+	return 0;
+}
+
+static int fb_remove(struct dentry *dentry)
+{
+	struct inode *inode = d_inode(dentry);
+	const struct cred *old;
+	struct dentry *lower;
+	int err;
+
+	fb_last_name_goes(inode, true);
+	err = fb_begin(NULL, dentry, &old);
+	if (err)
+		goto failed;
+	lower = dget(fb_lower_dentry(dentry));	/* not the last user: d_delete() shan't make it negative */
+	if (d_is_dir(lower))
+		err = vfs_rmdir(fb_lower_idmap(dentry), fb_lower_dir(dentry), lower);
+	else
+		err = vfs_unlink(fb_lower_idmap(dentry), fb_lower_dir(dentry), lower, NULL);
+	dput(lower);
+	fb_end(dentry, old);
+	if (err)
+		goto failed;
+	fb_copy_attr(inode);
+	d_drop(dentry);		/* as a cached negative one it would pin the lower inode */
+	fb_name_removed(inode);
+	return 0;
+failed:
+	fb_last_name_goes(inode, false);
+	return err;
+}
+
+static int fb_unlink(struct inode *dir, struct dentry *dentry)
+{
+	return fb_remove(dentry);
+}
+
+static int fb_rmdir(struct inode *dir, struct dentry *dentry)
+{
+	return fb_remove(dentry);
+}
+
+/* The rename below, with both lower directories locked. */
+static int fb_rename_locked(struct dentry *old_dentry, struct dentry *new_dentry,
+			    unsigned int flags, struct dentry *trap)
+{
+	struct renamedata rd = {
+		.old_mnt_idmap = fb_lower_idmap(old_dentry),
+		.old_dir = fb_lower_dir(old_dentry),
+		.new_mnt_idmap = fb_lower_idmap(new_dentry),
+		.new_dir = fb_lower_dir(new_dentry),
+		.flags = flags,
+	};
+	int err;
+
+	err = fb_find(old_dentry) ?: fb_find(new_dentry);
+	if (err)
+		return err;
+	rd.old_dentry = fb_lower_dentry(old_dentry);
+	rd.new_dentry = fb_lower_dentry(new_dentry);
+	/* The VFS has seen to this, unless the tree below is another one by now. */
+	if (rd.old_dentry == trap || rd.new_dentry == trap)
+		return -ESTALE;
+	return vfs_rename(&rd);
+}
+
+static int fb_rename_below(struct mnt_idmap *idmap, struct dentry *old_dentry,
+			   struct dentry *new_dentry, unsigned int flags)
+{
+	struct dentry *old_dir = fb_lower_dentry(old_dentry->d_parent);
+	struct dentry *new_dir = fb_lower_dentry(new_dentry->d_parent);
+	struct fb_sb *fsb = FB_SB(old_dentry->d_sb);
+	const struct cred *old;
+	struct dentry *trap;
+	int err;
+
+	err = fb_begin_below(idmap, fsb, &old);
+	if (err)
+		return err;
+	trap = lock_rename(new_dir, old_dir);
+	if (IS_ERR(trap)) {
+		err = PTR_ERR(trap);
+	} else {
+		err = fb_rename_locked(old_dentry, new_dentry, flags, trap);
+		unlock_rename(new_dir, old_dir);
+	}
+	fb_end_below(fsb, old);
+	return err;
+}
+
+static int fb_rename(struct mnt_idmap *idmap, struct inode *old_dir, struct dentry *old_dentry,
+		     struct inode *new_dir, struct dentry *new_dentry, unsigned int flags)
+{
+	struct inode *inode = d_inode(old_dentry), *target = d_inode(new_dentry);
+	bool replaces = target && !(flags & RENAME_EXCHANGE);
+	int err;
+
+	if (replaces)
+		fb_last_name_goes(target, true);
+	err = fb_rename_below(idmap, old_dentry, new_dentry, flags);
+	if (err && replaces)
+		fb_last_name_goes(target, false);
+	if (err)
+		return err;
+	fb_copy_attr(old_dir);
+	fb_copy_attr(new_dir);
+	fb_copy_attr(inode);
+	fb_name_changed(inode);
+	if (!target)
+		return 0;
+	fb_copy_attr(target);
+	if (replaces)
+		fb_name_removed(target);
+	else
+		fb_name_changed(target);
+	return 0;
+}
+
+static int fb_tmpfile(struct mnt_idmap *idmap, struct inode *dir, struct file *file, umode_t mode)
+{
+	struct dentry *dentry = file->f_path.dentry;
+	struct path parent = fb_lower_path(dentry->d_parent);
+	struct fb_sb *fsb = FB_SB(dir->i_sb);
+	const struct cred *old;
+	struct file *lower;
+	struct inode *inode;
+	int err;
+
+	err = fb_begin_below(idmap, fsb, &old);
+	if (err)
+		return err;
+	/* This only makes the inode: ->open() opens it like any other file. */
+	lower = kernel_tmpfile_open(mnt_idmap(parent.mnt), &parent, mode,
+				    O_RDWR | O_LARGEFILE | (file->f_flags & O_EXCL), fsb->cred);
+	fb_end_below(fsb, old);
+	if (IS_ERR(lower))
+		return PTR_ERR(lower);
+	inode = fb_iget(dir->i_sb, file_inode(lower));
+	if (IS_ERR(inode)) {
+		err = PTR_ERR(inode);
+		goto put_lower;
+	}
+	dentry->d_fsdata = dget(lower->f_path.dentry);
+	d_mark_tmpfile(file, inode);
+	d_instantiate(dentry, inode);
+	fb_name_changed(inode);
+	err = finish_open_simple(file, 0);
+put_lower:
+	fput(lower);
+	return err;
+}
+
+static const char *fb_get_link(struct dentry *dentry, struct inode *inode,
+			       struct delayed_call *done)
+{
+	if (!dentry)
+		return ERR_PTR(-ECHILD);
+	return vfs_get_link(fb_lower_dentry(dentry), done);
+}
+
+/*
+ * Checks that the lower dentry is still what it was. We change names below first, then here,
+ * under the lock of the upper directory: while it is taken, the two may differ.
+ * The lower inode is read before the lock, and the upper one after it, so that a
+ * change which is over by then is seen on both sides.
+ */
+static int fb_d_revalidate(struct dentry *dentry, unsigned int flags)
+{
+	struct inode *lower_inode, *inode, *dir;
+	struct dentry *lower;
+	bool valid;
+
+	rcu_read_lock();	/* the lower dentry of a negative one is exchanged */
+	lower = READ_ONCE(dentry->d_fsdata);
+	if (!lower || d_unhashed(lower))
+		lower_inode = ERR_PTR(-ESTALE);
+	else
+		lower_inode = d_inode_rcu(lower);
+	smp_rmb();		/* see above */
+	dir = d_inode_rcu(READ_ONCE(dentry->d_parent));
+	valid = !dir || inode_is_locked(dir);
+	smp_rmb();		/* see above */
+	inode = d_inode_rcu(dentry);
+	valid = valid || lower_inode == (inode ? FB_I(inode)->lower : NULL);
+	rcu_read_unlock();
+	return valid;
+}
+
+static void fb_d_release(struct dentry *dentry)
+{
+	dput(fb_lower_dentry(dentry));
+}
+
+const struct dentry_operations fb_dentry_operations = {
+	.d_revalidate	= fb_d_revalidate,
+	.d_release	= fb_d_release,
+};
+
+const struct inode_operations fb_dir_inode_operations = {
+	.lookup		= fb_lookup,
+	.create		= fb_create,
+	.link		= fb_link,
+	.unlink		= fb_unlink,
+	.symlink	= fb_symlink,
+	.mkdir		= fb_mkdir,
+	.rmdir		= fb_rmdir,
+	.mknod		= fb_mknod,
+	.rename		= fb_rename,
+	.tmpfile	= fb_tmpfile,
+	.setattr	= fb_setattr,
+	.getattr	= fb_getattr,
+	.listxattr	= fb_listxattr,
+	.get_inode_acl	= fb_get_inode_acl,
+	.get_acl	= fb_get_acl,
+	.set_acl	= fb_set_acl,
+	.fileattr_get	= fb_fileattr_get,
+	.fileattr_set	= fb_fileattr_set,
+};
+
+const struct inode_operations fb_symlink_inode_operations = {
+	.get_link	= fb_get_link,
+	.setattr	= fb_setattr,
+	.getattr	= fb_getattr,
+	.listxattr	= fb_listxattr,
+};

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Names: namei.c */
+#ifndef FOREBAY_VFS_NAMEI_H
+#define FOREBAY_VFS_NAMEI_H
+
+#include "../forebay.h"
+
+void fb_set_lower(struct dentry *dentry, struct dentry *lower);
+extern const struct dentry_operations fb_dentry_operations;
+extern const struct inode_operations fb_dir_inode_operations;
+extern const struct inode_operations fb_symlink_inode_operations;
+
+#endif

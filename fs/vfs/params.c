@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Mount options are parsed here, and nothing else is done with them.
+ */
+#include <linux/blkdev.h>
+#include <linux/slab.h>
+
+#include "../fail.h"
+#include "params.h"
+
+enum { FB_OPT_CACHE, FB_OPT_MODE, FB_OPT_PIN_LIMIT, FB_OPT_PIN_LIMIT_USER, FB_OPT_ALLOW_VOLATILE_CACHE,
+	FB_OPT_ZERO_FREED };
+
+static const struct constant_table fb_modes[] = {
+	{ "auto", FB_MODE_AUTO },
+	{ "explicit", FB_MODE_EXPLICIT },
+	{}
+};
+
+const struct fs_parameter_spec fb_parameters[] = {
+	fsparam_string("cache", FB_OPT_CACHE),
+	fsparam_enum("mode", FB_OPT_MODE, fb_modes),
+	fsparam_string("pin_limit", FB_OPT_PIN_LIMIT),
+	fsparam_string("pin_limit_user", FB_OPT_PIN_LIMIT_USER),
+	fsparam_flag("allow_volatile_cache", FB_OPT_ALLOW_VOLATILE_CACHE),
+	fsparam_flag("zero_freed", FB_OPT_ZERO_FREED),
+	{}
+};
+
+/**
+ * fb_mode_name() - as the option is spelt
+ * @mode: the mode
+ */
+const char *fb_mode_name(enum fb_mode mode)
+{
+	return fb_modes[mode].name;
+}
+
+/* A number of bytes, with k, m, g behind it or not. */
+static int fb_parse_size(struct fs_context *fc, struct fs_parameter *param, u64 *size)
+{
+	char *end;
+
+	*size = memparse(param->string, &end);
+	if (*end || end == param->string || *size == FB_NO_LIMIT)
+		return invalf(fc, "forebay: %s=%s is no size; 64M is one", param->key, param->string);
+	return 0;
+}
+
+/**
+ * fb_parse_param() - one mount option
+ * @fc: of a mount or a remount; fs_private has the options
+ * @param: the option
+ *
+ * Return: 0 or a negative errno, after a message.
+ */
+int fb_parse_param(struct fs_context *fc, struct fs_parameter *param)
+{
+	struct fb_options *opt = fc->fs_private;
+	struct fs_parse_result result;
+	int token = fs_parse(fc, fb_parameters, param, &result);
+
+	switch (token) {
+	case FB_OPT_CACHE:
+		kfree(opt->cache);
+		opt->cache = param->string;
+		param->string = NULL;
+		return 0;
+	case FB_OPT_MODE:
+		opt->mode = result.uint_32;
+		return 0;
+	case FB_OPT_PIN_LIMIT:
+		return fb_parse_size(fc, param, &opt->pin_limit);
+	case FB_OPT_PIN_LIMIT_USER:
+		return fb_parse_size(fc, param, &opt->pin_limit_user);
+	case FB_OPT_ALLOW_VOLATILE_CACHE:
+		opt->allow_volatile_cache = true;
+		return 0;
+	case FB_OPT_ZERO_FREED:
+		opt->zero_freed = true;
+		return 0;
+	default:
+		return token;
+	}
+}
+
+/**
+ * fb_set_pin_limits() - how many pages may be pinned from now on
+ * @fsb: the mount, its cache open
+ * @fc: with options, which may leave limits as they are
+ *
+ * By default half of the cache, and a quarter of it for one user. What is pinned stays so.
+ *
+ * Return: 0; -EINVAL if a limit is more than there is.
+ */
+int fb_set_pin_limits(struct fb_sb *fsb, struct fs_context *fc)
+{
+	struct fb_options *opt = fc->fs_private;
+	u64 size = (u64)fsb->ps.nr_pages << PAGE_SHIFT;
+
+	if ((opt->pin_limit != FB_NO_LIMIT && opt->pin_limit > size) ||
+	    (opt->pin_limit_user != FB_NO_LIMIT && opt->pin_limit_user > size))
+		return fb_fail(fc, -EINVAL, "no more than %llu KiB can be pinned: the cache has no more",
+			       size >> 10);
+	spin_lock(&fsb->pins.lock);
+	if (opt->pin_limit != FB_NO_LIMIT)
+		fsb->pins.most = opt->pin_limit >> PAGE_SHIFT;
+	else if (fc->purpose == FS_CONTEXT_FOR_MOUNT)
+		fsb->pins.most = fsb->ps.nr_pages / 2;
+	if (opt->pin_limit_user != FB_NO_LIMIT)
+		fsb->pins.most_of_user = opt->pin_limit_user >> PAGE_SHIFT;
+	else if (fc->purpose == FS_CONTEXT_FOR_MOUNT)
+		fsb->pins.most_of_user = fsb->ps.nr_pages / 4;
+	spin_unlock(&fsb->pins.lock);
+	return 0;
+}
+
+/**
+ * fb_free_options() - the options of a mount or a remount are not needed any more
+ * @fc: its context
+ */
+void fb_free_options(struct fs_context *fc)
+{
+	struct fb_options *opt = fc->fs_private;
+
+	kfree(opt->cache);
+	kfree(opt);
+}

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Calls that change, copy or map a file by ranges: fallocate, copy_file_range, clone, dedupe, fadvise,
+ * fiemap.
+ *
+ * Everything else that changes a lower file in a way that only its file system
+ * can do first makes the lower file primary for the range (fb_evict_range():
+ * written back, durable, dropped), and then is the lower file system's alone.
+ */
+#include <linux/cred.h>
+#include <linux/falloc.h>
+#include <linux/fadvise.h>
+#include <linux/fiemap.h>
+#include <linux/file.h>
+
+#include "../lower/attr.h"
+#include "../lower/lower.h"
+#include "../page/index.h"
+#include "../page/size.h"
+#include "../page/zero.h"
+#include "../pin/pin.h"
+#include "../sync/reserve.h"
+#include "../sync/sync.h"
+#include "../writeback/evict.h"
+#include "../writeback/writeback.h"
+#include "range.h"
+
+/**
+ * fb_hand_over() - let the lower file system change the file
+ * @fi: the inode, whose i_rwsem is held exclusively
+ * @range: locked exclusively afterwards, with wb_lock, if that succeeded
+ * @start: first byte
+ * @end: last byte
+ * @evict: the lower file is to be primary from @start to @end
+ *
+ * Context: process. Sleeps.
+ * Return: 0, or why pages could not be written back.
+ */
+int fb_hand_over(struct fb_inode *fi, struct fb_range *range, loff_t start, loff_t end, bool evict)
+{
+	int err = 0;
+
+	lockdep_assert_held_write(&fi->vfs_inode.i_rwsem);
+	mutex_lock(&fi->wb_lock);
+	fb_range_lock(&fi->ranges, range, start >> PAGE_SHIFT, end >> PAGE_SHIFT, FB_RANGE_EXCLUSIVE);
+	if (evict && fb_has_pages(fi))
+		err = fb_evict_range(fi, start >> PAGE_SHIFT, end >> PAGE_SHIFT);
+	if (err) {
+		fb_range_unlock(&fi->ranges, range);
+		mutex_unlock(&fi->wb_lock);
+	}
+	return err;
+}
+
+/**
+ * fb_take_back() - the lower file system has changed the file by itself
+ * @fi: the inode
+ * @range: from fb_hand_over(); unlocked, with wb_lock
+ */
+void fb_take_back(struct fb_inode *fi, struct fb_range *range)
+{
+	struct inode *inode = &fi->vfs_inode;
+
+	fb_size_grew(inode, i_size_read(fi->lower));
+	fi->reserved = FB_RESERVE_NEVER;	/* how much space there is beyond the end isn't known */
+	fb_owe_all(fi);
+	fb_copy_attr(inode);
+	fb_range_unlock(&fi->ranges, range);
+	mutex_unlock(&fi->wb_lock);
+}
+
+/*
+ * Contents are at other places in the lower file now. That is durable before any page of them is in
+ * PMem again: found at its new place, after a crash, among others at their old ones, it would be wrong.
+ */
+static int fb_moved(struct fb_inode *fi, struct file *lower, int err)
+{
+	if (err) {	/* they are where they were */
+		fb_cut_end(fi, i_size_read(&fi->vfs_inode));
+		return err;
+	}
+	err = vfs_fsync(lower, 1);
+	down_write(&fi->io_sem);
+	fb_cut_end(fi, i_size_read(fi->lower));
+	fb_size_moved_below(fi, err ? 0 : i_size_read(fi->lower));
+	fb_claims_cut(fi, fb_pages_in_file(fi));
+	up_write(&fi->io_sem);
+	return err;
+}
+
+/**
+ * fb_fallocate() - fallocate(2), in all modes that the lower file system has
+ * @file: upper file
+ * @mode: FALLOC_FL_*
+ * @offset: first byte
+ * @len: bytes
+ *
+ * Return: 0 or an error.
+ */
+long fb_fallocate(struct file *file, int mode, loff_t offset, loff_t len)
+{
+	bool moves = mode & (FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE);
+	bool allocates = !(mode & ~FALLOC_FL_KEEP_SIZE);	/* contents stay as they are */
+	struct inode *inode = file_inode(file);
+	struct fb_inode *fi = FB_I(inode);
+	int err;
+
+	struct fb_range range;
+
+	inode_lock(inode);
+	err = file_remove_privs(file);
+	if (!err)
+		err = fb_hand_over(fi, &range, offset, moves ? LLONG_MAX : offset + len - 1, !allocates);
+	if (err)
+		goto unlock;
+	if (moves) {
+		fb_cut_begin(fi);
+		err = fb_settle_size(fi);
+	}
+	fb_zero_last(fi);
+	if (!err)
+		err = vfs_fallocate(fb_lower_file(file), mode, offset, len);
+	if (moves)
+		err = fb_moved(fi, fb_lower_file(file), err);
+	fb_take_back(fi, &range);
+unlock:
+	inode_unlock(inode);
+	return err;
+}
+
+/* Brings the lower file up to date as a source; pages stay. @len 0 is up to the end. */
+static int fb_prepare_source(struct fb_inode *fi, loff_t pos, loff_t len)
+{
+	loff_t end = len ? pos + len - 1 : LLONG_MAX;
+
+	return fb_has_pages(fi) ? fb_writeback_range(fi, pos >> PAGE_SHIFT, end >> PAGE_SHIFT) : 0;
+}
+
+/* Locks a file as the target of a copy, with the lower file primary in the range. */
+static int fb_begin_target(struct file *file, struct fb_range *range, loff_t pos, loff_t len)
+{
+	struct inode *inode = file_inode(file);
+	int err;
+
+	inode_lock(inode);
+	err = file_remove_privs(file);
+	if (!err)
+		err = fb_hand_over(FB_I(inode), range, pos, len ? pos + len - 1 : LLONG_MAX, true);
+	if (err)
+		inode_unlock(inode);
+	else
+		fb_zero_last(FB_I(inode));
+	return err;
+}
+
+static void fb_end_target(struct file *file, struct fb_range *range)
+{
+	fb_take_back(FB_I(file_inode(file)), range);
+	inode_unlock(file_inode(file));
+}
+
+ssize_t fb_copy_file_range(struct file *in, loff_t pos_in, struct file *out, loff_t pos_out, size_t len,
+			   unsigned int flags)
+{
+	struct fb_range range;
+	ssize_t ret;
+
+	ret = fb_prepare_source(FB_I(file_inode(in)), pos_in, len) ?:
+	      fb_begin_target(out, &range, pos_out, len);
+	if (ret)
+		return ret;
+	ret = vfs_copy_file_range(fb_lower_file(in), pos_in, fb_lower_file(out), pos_out, len, flags);
+	fb_end_target(out, &range);
+	return ret;
+}
+
+loff_t fb_remap_file_range(struct file *in, loff_t pos_in, struct file *out, loff_t pos_out, loff_t len,
+			   unsigned int flags)
+{
+	struct fb_range range;
+	loff_t ret;
+
+	if (flags & ~(REMAP_FILE_DEDUP | REMAP_FILE_ADVISORY))
+		return -EINVAL;
+	ret = fb_prepare_source(FB_I(file_inode(in)), pos_in, len) ?:
+	      fb_begin_target(out, &range, pos_out, len);
+	if (ret)
+		return ret;
+	if (flags & REMAP_FILE_DEDUP)
+		ret = vfs_dedupe_file_range_one(fb_lower_file(in), pos_in, fb_lower_file(out), pos_out, len,
+						flags);
+	else
+		ret = vfs_clone_file_range(fb_lower_file(in), pos_in, fb_lower_file(out), pos_out, len,
+					   flags);
+	fb_end_target(out, &range);
+	return ret;
+}
+
+/* Pages that lie in the range in whole, as POSIX_FADV_DONTNEED is understood. */
+static int fb_fadvise_dontneed(struct fb_inode *fi, loff_t offset, loff_t len)
+{
+	loff_t end = len && len < LLONG_MAX - offset ? offset + len : LLONG_MAX;
+	loff_t size = i_size_read(&fi->vfs_inode);
+	pgoff_t first = DIV_ROUND_UP_ULL(offset, PAGE_SIZE);
+	pgoff_t beyond = end >= size ? FB_LAST_PAGE + 1 : end >> PAGE_SHIFT;
+	struct forebay_dropped result;
+
+	return first < beyond ? fb_drop(fi, first, beyond - 1, &result) : 0;
+}
+
+int fb_fadvise(struct file *file, loff_t offset, loff_t len, int advice)
+{
+	struct fb_inode *fi = FB_I(file_inode(file));
+	int err = 0;
+
+	if (advice == POSIX_FADV_DONTNEED && offset >= 0 && len >= 0 && fb_has_pages(fi) &&
+	    fb_may_steer(file))
+		err = fb_fadvise_dontneed(fi, offset, len);
+	return err ?: vfs_fadvise(fb_lower_file(file), offset, len, advice);
+}
+
+/**
+ * fb_fiemap() - where the file's bytes are on storage
+ * @inode: upper inode
+ * @info: to be filled in
+ * @start: first byte
+ * @len: bytes
+ *
+ * Return: 0 or an error.
+ */
+int fb_fiemap(struct inode *inode, struct fiemap_extent_info *info, u64 start, u64 len)
+{
+	struct fb_inode *fi = FB_I(inode);
+	size_t array = info->fi_extents_max * sizeof(struct fiemap_extent);
+	int err;
+
+	if (!fi->lower->i_op->fiemap)
+		return -EOPNOTSUPP;
+	/* Pages that were never below have no place there. */
+	err = fb_has_pages(fi) ? fb_writeback_range(fi, 0, ULONG_MAX) : 0;
+	/* The lower file system holds the inode's lock when it fills the array in: no faults (direct.c). */
+	while (!err) {
+		if (fault_in_writeable((char __user *)info->fi_extents_start, array))
+			return -EFAULT;
+		info->fi_extents_mapped = 0;
+		pagefault_disable();
+		err = fi->lower->i_op->fiemap(fi->lower, info, start, len);
+		pagefault_enable();
+		if (err != -EFAULT)
+			break;
+		err = fatal_signal_pending(current) ? -EINTR : 0;
+	}
+	return err;
+}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The ioctls that say which ranges of a file belong in PMem: pin, unpin, attach, detach.
+ *
+ * A pin is all or nothing: first the pages are claimed and paid for (pin/pin.c), then they are
+ * brought in, waiting for writeback to make room; if that fails the claim is undone. Pages that
+ * have come by then stay until they are reclaimed, like any others.
+ */
+#include <linux/capability.h>
+#include <linux/cred.h>
+#include <linux/fadvise.h>
+#include <linux/uaccess.h>
+
+#include "../page/alloc.h"
+#include "../page/index.h"
+#include "../page/record.h"
+#include "../pin/pin.h"
+#include "../sync/promote.h"
+#include "range_ioctl.h"
+
+/* So much is read from below at once, in pages. */
+#define FB_READ_AHEAD	((pgoff_t)512)
+/* How long a page that hardware uses is waited for, in all. */
+#define FB_BUSY_STEP	(HZ / 50)
+#define FB_BUSY_TRIES	250
+
+/* Has the lower file system read the page, and moves it; waits for space. */
+static int fb_bring_in(struct fb_inode *fi, struct file *lower, pgoff_t index)
+{
+	unsigned long deadline = 0;
+	unsigned int busy = 0;
+	struct folio *folio;
+	int err;
+
+	for (;;) {
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		folio = read_mapping_folio(fi->lower->i_mapping, index, lower);
+		if (IS_ERR(folio))
+			return PTR_ERR(folio);
+		err = fb_bring_page(fi, index);
+		folio_put(folio);
+		if (err == -ENOSPC || err == -EXFULL)
+			err = fb_wait_for_space(FB_SB(fi->vfs_inode.i_sb), err, &deadline);
+		else if (err == -EBUSY && ++busy <= FB_BUSY_TRIES)
+			err = schedule_timeout_killable(FB_BUSY_STEP) ? -EINTR : 0;
+		else if (err != -ENOENT)	/* went away: again */
+			return err;
+		if (err && err != -ENOENT)
+			return err;
+	}
+}
+
+static int fb_bring_in_range(struct fb_inode *fi, struct file *lower, pgoff_t first, pgoff_t last)
+{
+	pgoff_t ahead = first, upgraded, end;
+	int err = 0;
+
+	for (; !err && first <= last; first++) {
+		if (first == ahead) {
+			ahead = first;
+			upgraded = first;
+			end = min(last, ahead + FB_READ_AHEAD - 1);
+			vfs_fadvise(lower, (loff_t)ahead << PAGE_SHIFT,
+				    (loff_t)(end - ahead + 1) << PAGE_SHIFT, POSIX_FADV_WILLNEED);
+			fb_upgrade(fi, &upgraded, end, true);
+			ahead = end + 1;
+		}
+		if (!fb_page_find(fi, first))
+			err = fb_bring_in(fi, lower, first);
+	}
+	return err;
+}
+
+static int fb_pin(struct file *file, const struct fb_claimant *owner, pgoff_t first, pgoff_t last)
+{
+	struct fb_inode *fi = FB_I(file_inode(file));
+	u64 mark;
+	int err;
+
+	err = fb_may_cache(fi) ? fb_claim(fi, owner, first, last, &mark) : -EOPNOTSUPP;
+	if (err)
+		return err;
+	err = fb_bring_in_range(fi, fb_lower_file(file), first, last);
+	if (err == -ENXIO) {	/* it has become shorter: what is left is in PMem */
+		fb_unclaim(fi, owner, fb_pages_in_file(fi), last);
+		return 0;
+	}
+	if (err)
+		fb_claim_undo(fi, mark);
+	return err;
+}
+
+/* Whether or not there are pages that could move now, as fb_record_for_pages() has it when there are. */
+static int fb_may_hold_pages(struct fb_inode *fi)
+{
+	if (IS_IMMUTABLE(&fi->vfs_inode))
+		return -EPERM;
+	return fi->vfs_inode.i_nlink || READ_ONCE(fi->file) != FB_NO_FILE ? 0 : -EOPNOTSUPP;
+}
+
+static int fb_attach(struct file *file, const struct fb_claimant *owner, pgoff_t first, pgoff_t last)
+{
+	struct fb_inode *fi = FB_I(file_inode(file));
+	u64 mark;
+	int err;
+
+	err = fb_may_cache(fi) ? fb_claim(fi, owner, first, last, &mark) : -EOPNOTSUPP;
+	if (err)
+		return err;
+	err = fb_may_hold_pages(fi) ?: fb_upgrade(fi, &first, last, true);
+	if (err == -ENOSPC || err == -EXFULL)	/* what finds no room moves when it is touched */
+		return 0;
+	if (err)
+		fb_claim_undo(fi, mark);
+	return err;
+}
+
+/* The pages of a range as it was asked for. */
+static int fb_range_pages(struct fb_inode *fi, const struct forebay_range *range, bool pin, pgoff_t *first,
+			  pgoff_t *last)
+{
+	loff_t size = i_size_read(&fi->vfs_inode);
+	u64 end;
+
+	if (range->offset > LLONG_MAX || check_add_overflow(range->offset, range->length, &end) ||
+	    end > LLONG_MAX)
+		return -EINVAL;
+	if (!range->length)
+		end = pin ? size : LLONG_MAX;
+	if (end <= range->offset || (pin && end > round_up(size, PAGE_SIZE)))
+		return -EINVAL;
+	*first = range->offset >> PAGE_SHIFT;
+	*last = (end - 1) >> PAGE_SHIFT;
+	return 0;
+}
+
+static int fb_may_claim(struct file *file, unsigned int nr, const struct forebay_range *range)
+{
+	if (range->flags & ~FOREBAY_KEEP)
+		return -EINVAL;
+	if ((range->flags & FOREBAY_KEEP) && !capable(CAP_SYS_ADMIN))
+		return -EPERM;
+	if ((nr == _IOC_NR(FOREBAY_IOC_ATTACH) || nr == _IOC_NR(FOREBAY_IOC_DETACH)) &&
+	    !(range->flags & FOREBAY_KEEP) && !(file->f_mode & FMODE_WRITE))
+		return -EBADF;
+	return 0;
+}
+
+/**
+ * fb_ioctl_range() - pin, unpin, attach, detach
+ * @file: upper file, a regular one
+ * @nr: the number of FOREBAY_IOC_PIN, _UNPIN, _ATTACH or _DETACH
+ * @range: as the user has said
+ *
+ * Return: 0 or a negative errno, as forebay(3) says.
+ */
+long fb_ioctl_range(struct file *file, unsigned int nr, const struct forebay_range *range)
+{
+	bool pin = nr == _IOC_NR(FOREBAY_IOC_PIN), attach = nr == _IOC_NR(FOREBAY_IOC_ATTACH);
+	struct fb_inode *fi = FB_I(file_inode(file));
+	struct fb_claimant owner = { .uid = current_uid(),
+				     .privileged = has_capability_noaudit(current, CAP_IPC_LOCK) };
+	pgoff_t first, last;
+	int err;
+
+	err = fb_may_claim(file, nr, range) ?: fb_range_pages(fi, range, pin, &first, &last);
+	if (err)
+		return err;
+	owner.file = range->flags & FOREBAY_KEEP ? NULL : file;
+	owner.kind = pin || nr == _IOC_NR(FOREBAY_IOC_UNPIN) ? FB_PINNED_RANGE : FB_ATTACHED;
+	if (pin)
+		return fb_pin(file, &owner, first, last);
+	if (attach)
+		return fb_attach(file, &owner, first, last);
+	fb_unclaim(fi, &owner, first, last);
+	return 0;
+}

@@ -1,0 +1,393 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Mount and unmount.
+ *
+ *	mount -t forebay -o cache=/dev/pmem0 LOWER MOUNTPOINT
+ *
+ * A mount binds one cache device to one lower directory, and the device keeps
+ * that binding (UUID of the lower file system, handle of the directory) as long as
+ * it holds anything for it. All access below goes through a private clone of
+ * the lower mount, so what is mounted over it later doesn't matter.
+ *
+ * Unmount writes everything back, drops clean pages and records, and with them the
+ * pins on inodes; what can't be written back stays in PMem for the next mount.
+ */
+#include <linux/cred.h>
+#include <linux/delay.h>
+#include <linux/exportfs.h>
+#include <linux/fs_context.h>
+#include <linux/fs_parser.h>
+#include <linux/module.h>
+#include <linux/seq_file.h>
+#include <linux/statfs.h>
+
+#include "../fail.h"
+#include "../lower/lower.h"
+#include "../page/alloc.h"
+#include "../page/device.h"
+#include "../page/walk.h"
+#include "../pin/pin.h"
+#include "../sync/sync.h"
+#include "../writeback/deferred.h"
+#include "../writeback/evict.h"
+#include "../writeback/recover.h"
+#include "../writeback/worker.h"
+#include "drain.h"
+#include "export.h"
+#include "inode.h"
+#include "mmap.h"
+#include "mount.h"
+#include "namei.h"
+#include "params.h"
+#include "place.h"
+#include "sysfs.h"
+#include "xattr.h"
+
+/* A sync of more volatile pages than this goes below: a disk is good at large writes. */
+#define FB_ABSORB_PAGES	64
+
+/* So long and so often unmount waits for hardware to let go of pages. */
+#define FB_HELD_STEP_MS	100
+#define FB_HELD_TRIES	30
+
+static int fb_statfs(struct dentry *dentry, struct kstatfs *stat)
+{
+	struct path path = fb_lower_path(dentry);
+	int err = vfs_statfs(&path, stat);
+
+	stat->f_type = FOREBAY_SUPER_MAGIC;
+	return err;
+}
+
+static int fb_sync_fs(struct super_block *sb, int wait)
+{
+	struct fb_sb *fsb = FB_SB(sb);
+	int err, lower_err;
+
+	if (!wait)
+		return 0;
+	/* Cuts first: what was appended after one must not be cut off again at recovery. */
+	err = fb_settle_all(fsb);
+	err = fb_sync_all(fsb) ?: err;
+	/* What the lower file system failed to write on its own account, syncfs() tells our users. */
+	lower_err = errseq_check_and_advance(&fsb->lower.mnt->mnt_sb->s_wb_err, &fsb->lower_wb_err);
+	if (lower_err)
+		errseq_set(&sb->s_wb_err, lower_err);
+	return err;
+}
+
+/* Who freezes wants to copy the storage below: it shall hold everything. */
+static int fb_freeze_fs(struct super_block *sb)
+{
+	return fb_writeback_all(FB_SB(sb), false) ?: fb_settle_all(FB_SB(sb));
+}
+
+static int fb_show_options(struct seq_file *m, struct dentry *root)
+{
+	struct fb_sb *fsb = FB_SB(root->d_sb);
+
+	seq_show_option(m, "cache", fsb->cache_path);
+	seq_printf(m, ",mode=%s,pin_limit=%luk,pin_limit_user=%luk", fb_mode_name(fsb->mode),
+		   fsb->pins.most << (PAGE_SHIFT - 10), fsb->pins.most_of_user << (PAGE_SHIFT - 10));
+	if (fsb->is_volatile)
+		seq_puts(m, ",allow_volatile_cache");
+	if (fsb->zero_freed)
+		seq_puts(m, ",zero_freed");
+	return 0;
+}
+
+static const struct super_operations fb_super_operations = {
+	.alloc_inode	= fb_alloc_inode,
+	.free_inode	= fb_free_inode,
+	.evict_inode	= fb_evict_inode,
+	.statfs		= fb_statfs,
+	.sync_fs	= fb_sync_fs,
+	.freeze_fs	= fb_freeze_fs,
+	.show_options	= fb_show_options,
+};
+
+static void fb_init_super(struct super_block *sb, struct fb_sb *fsb)
+{
+	struct super_block *lower = fsb->lower.mnt->mnt_sb;
+
+	fsb->sb = sb;
+	fsb->lower_wb_err = errseq_sample(&lower->s_wb_err);
+	sb->s_op = &fb_super_operations;
+	sb->s_d_op = &fb_dentry_operations;
+	sb->s_xattr = fb_xattr_handlers;
+	sb->s_export_op = &fb_export_operations;
+	sb->s_magic = FOREBAY_SUPER_MAGIC;
+	sb->s_maxbytes = lower->s_maxbytes;
+	sb->s_blocksize = lower->s_blocksize;
+	sb->s_blocksize_bits = lower->s_blocksize_bits;
+	sb->s_time_gran = lower->s_time_gran;
+	sb->s_time_min = lower->s_time_min;
+	sb->s_time_max = lower->s_time_max;
+	sb->s_stack_depth = lower->s_stack_depth + 1;
+	sb->s_flags |= (lower->s_flags & SB_POSIXACL) | SB_NOSEC;
+	sb->s_iflags |= lower->s_iflags & (SB_I_NOEXEC | SB_I_NODEV);
+}
+
+static int fb_fill_super(struct super_block *sb, struct fs_context *fc)
+{
+	struct fb_options *opt = fc->fs_private;
+	struct fb_sb *fsb = sb->s_fs_info;
+	struct ps_handle root;
+	struct inode *inode;
+	int err;
+
+	if (!fc->source)
+		return fb_fail(fc, -EINVAL, "no lower directory given");
+	if (!opt->cache)
+		return fb_fail(fc, -EINVAL, "no cache device given: mount -o cache=/dev/pmemN");
+	fsb->mode = opt->mode;
+	fsb->zero_freed = opt->zero_freed;
+	fsb->cache_path = opt->cache;
+	opt->cache = NULL;
+	err = fb_choose_lower(fsb, fc, &root);
+	if (!err)
+		err = fb_cache_open(fsb, fc, fsb->cache_path);
+	if (!err)
+		err = fb_set_pin_limits(fsb, fc);
+	if (!err)
+		err = fb_recover_scan(fsb, fc);
+	if (!err)
+		err = fb_bind(fsb, fc, &root);
+	if (err)
+		return err;
+	fb_init_super(sb, fsb);
+	inode = fb_iget(sb, d_inode(fsb->lower.dentry));
+	if (IS_ERR(inode))
+		return PTR_ERR(inode);
+	sb->s_root = d_make_root(inode);
+	if (!sb->s_root)
+		return -ENOMEM;
+	sb->s_root->d_fsdata = dget(fsb->lower.dentry);
+	err = fb_sysfs_add(fsb);
+	if (err)
+		return err;
+	sb->s_flags |= SB_ACTIVE;
+	queue_work(fsb->wq, &fsb->recover_work);
+	return 0;
+}
+
+static struct fb_sb *fb_alloc_sb(void)
+{
+	struct fb_sb *fsb = kzalloc(sizeof(*fsb), GFP_KERNEL);
+
+	if (!fsb)
+		return NULL;
+	fsb->absorb_pages = FB_ABSORB_PAGES;
+	spin_lock_init(&fsb->lru_lock);
+	spin_lock_init(&fsb->files_lock);
+	spin_lock_init(&fsb->inodes_lock);
+	INIT_LIST_HEAD(&fsb->free_pages);
+	INIT_LIST_HEAD(&fsb->held_pages);
+	INIT_LIST_HEAD(&fsb->clean_pages);
+	INIT_LIST_HEAD(&fsb->out_of_sync_pages);
+	INIT_LIST_HEAD(&fsb->inodes);
+	list_add(&fsb->record_hand.list, &fsb->inodes);
+	INIT_LIST_HEAD(&fsb->locked);
+	INIT_LIST_HEAD(&fsb->resident_pages);
+	INIT_LIST_HEAD(&fsb->deleted);
+	INIT_LIST_HEAD(&fsb->kept);
+	spin_lock_init(&fsb->pins.lock);
+	INIT_LIST_HEAD(&fsb->pins.payers);
+	INIT_LIST_HEAD(&fsb->mounts);
+	init_waitqueue_head(&fsb->space_wait);
+	INIT_DELAYED_WORK(&fsb->writeback_work, fb_writeback_work);
+	INIT_DELAYED_WORK(&fsb->settle_work, fb_settle_work);
+	INIT_WORK(&fsb->recover_work, fb_recover_work);
+	fsb->cred = get_current_cred();
+	fsb->space_cred = fb_space_cred();
+	fsb->wq = alloc_workqueue("forebay", WQ_UNBOUND | WQ_MEM_RECLAIM | WQ_FREEZABLE, 0);
+	/* Apart: works on the other wait for these. */
+	fsb->errands = alloc_workqueue("forebay-errands", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
+	if (fsb->space_cred && fsb->wq && fsb->errands &&
+	    !percpu_counter_init_many(fsb->counters, 0, GFP_KERNEL, FB_NR_COUNTERS))
+		return fsb;
+	if (fsb->errands)
+		destroy_workqueue(fsb->errands);
+	if (fsb->wq)
+		destroy_workqueue(fsb->wq);
+	put_cred(fsb->space_cred);
+	put_cred(fsb->cred);
+	kfree(fsb);
+	return NULL;
+}
+
+static void fb_free_sb(struct fb_sb *fsb)
+{
+	destroy_workqueue(fsb->wq);
+	destroy_workqueue(fsb->errands);
+	fb_recover_free(fsb);
+	fb_settle_free(fsb);
+	fb_cache_close(fsb);
+	fb_forget_lower(fsb);
+	fb_vm_ops_free(fsb);
+	percpu_counter_destroy_many(fsb->counters, FB_NR_COUNTERS);
+	put_cred(fsb->space_cred);
+	put_cred(fsb->cred);
+	kfree(fsb->cache_path);
+	kfree(fsb);
+}
+
+static int fb_get_tree(struct fs_context *fc)
+{
+	int err;
+
+	fc->s_fs_info = fb_alloc_sb();
+	if (!fc->s_fs_info)
+		return -ENOMEM;
+	err = get_tree_nodev(fc, fb_fill_super);
+	if (fc->s_fs_info) {	/* no super block has taken it */
+		fb_free_sb(fc->s_fs_info);
+		fc->s_fs_info = NULL;
+	}
+	return err;
+}
+
+/* By another name it may be the same device. */
+static bool fb_same_cache(const struct fb_sb *fsb, const char *path)
+{
+	dev_t dev;
+
+	return !strcmp(path, fsb->cache_path) ||
+	       (!lookup_bdev(path, &dev) && dev == file_bdev(fsb->cache_file)->bd_dev);
+}
+
+static int fb_reconfigure(struct fs_context *fc)
+{
+	struct fb_options *opt = fc->fs_private;
+	struct fb_sb *fsb = FB_SB(fc->root->d_sb);
+	int err;
+
+	if (opt->cache && !fb_same_cache(fsb, opt->cache))
+		return fb_fail(fc, -EINVAL, "the cache of a mount can't be changed: unmount and mount again");
+	if (opt->zero_freed && !fsb->zero_freed)
+		return fb_fail(fc, -EINVAL, "zero_freed can't be had by a remount: unmount and mount again");
+	sync_filesystem(fc->root->d_sb);
+	err = fb_set_pin_limits(fsb, fc);
+	if (!err)
+		WRITE_ONCE(fsb->mode, opt->mode);
+	return err;
+}
+
+static const struct fs_context_operations fb_context_operations = {
+	.parse_param	= fb_parse_param,
+	.get_tree	= fb_get_tree,
+	.reconfigure	= fb_reconfigure,
+	.free		= fb_free_options,
+};
+
+/* Begins a mount or a remount. */
+static int fb_init_fs_context(struct fs_context *fc)
+{
+	struct fb_options *opt = kzalloc(sizeof(*opt), GFP_KERNEL);
+
+	if (!opt)
+		return -ENOMEM;
+	opt->pin_limit = FB_NO_LIMIT;
+	opt->pin_limit_user = FB_NO_LIMIT;
+	if (fc->purpose == FS_CONTEXT_FOR_RECONFIGURE)
+		opt->mode = FB_SB(fc->root->d_sb)->mode;
+	fc->fs_private = opt;
+	fc->ops = &fb_context_operations;
+	return 0;
+}
+
+/* Every file gives its pages and its record up; what is out-of-sync still stays. */
+static void fb_release_inodes(struct fb_sb *fsb)
+{
+	struct fb_walk walk;
+	struct fb_inode *fi;
+
+	fb_walk_begin(fsb, &fsb->inodes, &walk);
+	while ((fi = fb_walk_next(fsb, &walk))) {
+		fb_drop_inode(fi);
+		if (fi->file != FB_NO_FILE)
+			fb_abandon(fi);
+		iput(&fi->vfs_inode);
+	}
+}
+
+/* What hardware still stores in pages that were given up had better not come when the device is another's. */
+static void fb_wait_for_held(struct fb_sb *fsb)
+{
+	unsigned int tries = FB_HELD_TRIES;
+	bool held;
+
+	while ((held = fb_take_held(fsb)) && tries--)
+		msleep(FB_HELD_STEP_MS);
+	if (held)
+		pr_warn("%s: unmounted while hardware, or a pipe, holds pages of it\n", fsb->cache_name);
+}
+
+static void fb_kill_sb(struct super_block *sb)
+{
+	struct fb_sb *fsb = sb->s_fs_info;
+	int err = 0;
+
+	if (sb->s_root) {
+		cancel_work_sync(&fsb->recover_work);
+		cancel_delayed_work_sync(&fsb->writeback_work);
+		cancel_delayed_work_sync(&fsb->settle_work);	/* it may hold an inode */
+		fb_claims_end_all(fsb);
+		err = fb_writeback_all(fsb, false);
+		err = fb_settle_all(fsb) ?: err;
+		fb_release_inodes(fsb);
+	}
+	kill_anon_super(sb);
+	if (!fsb)
+		return;
+	if (fsb->kobj.state_initialized)
+		fb_sysfs_remove(fsb);
+	err = fb_settle_all(fsb) ?: err;
+	fb_wait_for_held(fsb);
+	cancel_delayed_work_sync(&fsb->settle_work);
+	cancel_delayed_work_sync(&fsb->writeback_work);
+	if (err)
+		pr_err("%s: unmounted, but not everything could be written back (error %d): it is in the cache, mount again to try again\n",
+		       fsb->cache_name, err);
+	fb_free_sb(fsb);
+}
+
+static struct file_system_type fb_fs_type = {
+	.owner			= THIS_MODULE,
+	.name			= "forebay",
+	.fs_flags		= FS_ALLOW_IDMAP,
+	.init_fs_context	= fb_init_fs_context,
+	.parameters		= fb_parameters,
+	.kill_sb		= fb_kill_sb,
+};
+MODULE_ALIAS_FS("forebay");
+
+static int __init fb_init(void)
+{
+	int err = fb_inode_cache_create();
+
+	if (err)
+		return err;
+	err = fb_sysfs_init();
+	if (err)
+		goto out_cache;
+	err = register_filesystem(&fb_fs_type);
+	if (!err)
+		return 0;
+	fb_sysfs_exit();
+out_cache:
+	fb_inode_cache_destroy();
+	return err;
+}
+
+static void __exit fb_exit(void)
+{
+	unregister_filesystem(&fb_fs_type);
+	fb_sysfs_exit();
+	fb_inode_cache_destroy();
+}
+
+module_init(fb_init);
+module_exit(fb_exit);
+MODULE_DESCRIPTION("Persistence-aware page cache over a local file system");
+MODULE_LICENSE("GPL");

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * truncate(2), and the size in setattr.
+ *
+ * Truncation is atomic under power failure. Where PMem has something beyond the
+ * new end, the order is:
+ *   1. the file record says "exactly this size" (8 bytes, durable): from now on
+ *      recovery cuts the lower file there and drops pages beyond;
+ *   2. the lower file is cut;
+ *   3. pages beyond go, the rest of the last one becomes zeros.
+ * The next sync goes below and ends the "exactly" (page/size.c), asked for
+ * or not (writeback/deferred.c).
+ */
+#include <linux/fs.h>
+
+#include "../lower/attr.h"
+#include "../page/size.h"
+#include "../page/zero.h"
+#include "../pin/pin.h"
+#include "../sync/reserve.h"
+#include "../sync/sync.h"
+#include "../writeback/deferred.h"
+#include "../writeback/evict.h"
+#include "truncate.h"
+
+/* The lower file is cut. Pages beyond the end go, the rest of the last one becomes zeros. */
+static void fb_cut_done(struct fb_inode *fi, loff_t size)
+{
+	pgoff_t beyond = DIV_ROUND_UP_ULL(size, PAGE_SIZE);
+
+	fi->reserved = FB_RESERVE_UNASKED;
+	down_write(&fi->io_sem);
+	fb_size_cut(fi, size);
+	if (offset_in_page(size))
+		unmap_mapping_pages(fi->lower->i_mapping, size >> PAGE_SHIFT, 1, false);
+	fb_zero_tail(fi, size);
+	fb_cut_end(fi, size);
+	fb_claims_cut(fi, beyond);
+	up_write(&fi->io_sem);
+	fb_drop_range(fi, beyond, ULONG_MAX);
+}
+
+/* wb_lock is held, and the range from the last page on is locked exclusively. */
+static int fb_cut(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr *attr)
+{
+	struct fb_inode *fi = FB_I(d_inode(dentry));
+	struct fb_cut cut;
+	int err;
+
+	err = fb_cut_previous(fi, &cut, attr->ia_size);
+	if (err)
+		return err;
+	fb_cut_note(fi, &cut, attr->ia_size);
+	err = fb_lower_setattr(idmap, dentry, attr);
+	if (err) {
+		fb_cut_failed(fi, &cut);
+		return err;
+	}
+	fb_cut_done(fi, attr->ia_size);
+	if (cut.concerns)
+		fb_settle_soon(FB_SB(fi->vfs_inode.i_sb));
+	return 0;
+}
+
+static int fb_grow(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr *attr)
+{
+	struct inode *inode = d_inode(dentry);
+	struct fb_inode *fi = FB_I(inode);
+	int err = fb_lower_setattr(idmap, dentry, attr);
+
+	if (err)
+		return err;
+	down_write(&fi->io_sem);
+	fb_zero_tail(fi, i_size_read(inode));
+	fb_size_grew(inode, attr->ia_size);
+	up_write(&fi->io_sem);
+	return 0;
+}
+
+/**
+ * fb_setattr_size() - truncate, with what else is to change
+ * @idmap: of the upper mount
+ * @dentry: upper dentry of a regular file, whose inode is locked
+ * @attr: has ATTR_SIZE
+ *
+ * All that was passed below for what is cut off has ended then, and nothing new begins.
+ *
+ * Return: 0 or an error; then nothing has changed.
+ */
+int fb_setattr_size(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr *attr)
+{
+	struct inode *inode = d_inode(dentry);
+	struct fb_inode *fi = FB_I(inode);
+	int err = inode_newsize_ok(inode, attr->ia_size);
+	struct fb_range range;
+	loff_t first;
+
+	if (err)
+		return err;
+	mutex_lock(&fi->wb_lock);
+	first = min(attr->ia_size, i_size_read(inode));
+	fb_range_lock(&fi->ranges, &range, first >> PAGE_SHIFT, ULONG_MAX, FB_RANGE_EXCLUSIVE);
+	if (attr->ia_size < i_size_read(inode))
+		err = fb_cut(idmap, dentry, attr);
+	else
+		err = fb_grow(idmap, dentry, attr);
+	fb_owe_all(fi);
+	fb_range_unlock(&fi->ranges, &range);
+	mutex_unlock(&fi->wb_lock);
+	return err;
+}

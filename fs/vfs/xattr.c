@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Extended attributes, all of them the lower file's. The VFS has checked here
+ * what the caller may do; ACLs don't come this way (attr.c).
+ */
+#include <linux/cred.h>
+#include <linux/xattr.h>
+
+#include "../lower/attr.h"
+#include "../lower/lower.h"
+#include "xattr.h"
+
+/**
+ * fb_listxattr() - names of the extended attributes
+ * @dentry: upper dentry
+ * @list: where they go
+ * @size: of it; 0 asks how much is needed
+ *
+ * Return: bytes, or an error.
+ */
+ssize_t fb_listxattr(struct dentry *dentry, char *list, size_t size)
+{
+	return vfs_listxattr(fb_lower_dentry(dentry), list, size);
+}
+
+static int fb_xattr_get(const struct xattr_handler *handler, struct dentry *dentry,
+			struct inode *inode, const char *name, void *value, size_t size)
+{
+	return __vfs_getxattr(fb_lower_dentry(dentry), FB_I(inode)->lower, name, value, size);
+}
+
+/*
+ * Not with the caller's credentials: a write to a file removes its
+ * security.capability, which the writer could not do by a call, and one that was set in a
+ * user namespace has been translated already.
+ */
+static int fb_xattr_set(const struct xattr_handler *handler, struct mnt_idmap *idmap,
+			struct dentry *dentry, struct inode *inode, const char *name,
+			const void *value, size_t size, int flags)
+{
+	struct path lower = fb_lower_path(dentry);
+	const struct cred *old;
+	int err;
+
+	/*
+	 * Else writing back might take a new capability away. Before the freeze protection below, as
+	 * writing back does.
+	 */
+	mutex_lock(&FB_I(inode)->wb_lock);
+	err = fb_begin_below(NULL, FB_SB(dentry->d_sb), &old);
+	if (err)
+		goto unlock;
+	if (value)
+		err = vfs_setxattr(mnt_idmap(lower.mnt), lower.dentry, name, value, size, flags);
+	else
+		err = vfs_removexattr(mnt_idmap(lower.mnt), lower.dentry, name);
+	fb_end_below(FB_SB(dentry->d_sb), old);
+unlock:
+	mutex_unlock(&FB_I(inode)->wb_lock);
+	if (!err)
+		fb_attr_changed(inode);
+	return err;
+}
+
+static const struct xattr_handler fb_xattr_handler = {
+	.prefix	= "",		/* any name */
+	.get	= fb_xattr_get,
+	.set	= fb_xattr_set,
+};
+
+const struct xattr_handler * const fb_xattr_handlers[] = {
+	&fb_xattr_handler,
+	NULL
+};

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Deleted and truncated files: what must become durable below before PMem may forget what it has.
+ *
+ *   - A deletion. Until it is durable a crash may bring the file back, and the file must come back with the
+ *     bytes that were synced, not with older ones. The file's pages wait here, in no index, with their
+ *     records in place.
+ *   - A truncation. The file's record says how long the file is (FB_SIZE_EXACT), and recovery would cut the
+ *     file to that size again. Bytes that were appended later and not synced would be lost with that. So a
+ *     lower fsync, which ends this, comes soon, whether or not a program asks for one.
+ *
+ * Both are done by one worker, about a second after the first of a group came in.
+ */
+#include "../lower/lower.h"
+#include "../page/alloc.h"
+#include "../page/index.h"
+#include "../page/mapping.h"
+#include "../page/record.h"
+#include "../page/walk.h"
+#include "../sync/sync.h"
+#include "deferred.h"
+
+#define FB_SETTLE_DELAY	HZ
+
+struct fb_deleted {
+	struct list_head list;
+	struct list_head pages;		/* fb_page->lru */
+	u32 file;
+};
+
+/**
+ * fb_settle_soon() - a file was cut and its record says so, or it was deleted
+ * @fsb: the mount
+ */
+void fb_settle_soon(struct fb_sb *fsb)
+{
+	bool soon = fb_cache_low(fsb) || fb_records_low(fsb);
+
+	queue_delayed_work(fsb->wq, &fsb->settle_work, soon ? 0 : FB_SETTLE_DELAY);
+}
+
+/**
+ * fb_settle_deleted() - keep a deleted file's pages until that is durable
+ * @fi: the inode, being evicted: no other task has it, nothing maps it
+ */
+void fb_settle_deleted(struct fb_inode *fi)
+{
+	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
+	struct fb_deleted *deleted = kmalloc(sizeof(*deleted), GFP_NOFS | __GFP_NOFAIL);
+	struct fb_page *page;
+	unsigned long index;
+
+	INIT_LIST_HEAD(&deleted->pages);
+	deleted->file = fi->file;
+	xa_for_each(&fi->index, index, page) {
+		fb_page_detach(fi, page);
+		list_add_tail(&page->lru, &deleted->pages);
+	}
+	__fput_sync(fb_record_forget(fi));
+	spin_lock(&fsb->inodes_lock);
+	list_add_tail(&deleted->list, &fsb->deleted);
+	spin_unlock(&fsb->inodes_lock);
+	fb_settle_soon(fsb);
+}
+
+static int fb_settle_all_deleted(struct fb_sb *fsb)
+{
+	struct fb_deleted *deleted, *next;
+	LIST_HEAD(group);
+	int err;
+
+	spin_lock(&fsb->inodes_lock);
+	list_splice_init(&fsb->deleted, &group);
+	spin_unlock(&fsb->inodes_lock);
+	if (list_empty(&group))
+		return 0;
+	err = fb_sync_lower_fs(fsb);
+	if (err) {
+		spin_lock(&fsb->inodes_lock);
+		list_splice(&group, &fsb->deleted);
+		spin_unlock(&fsb->inodes_lock);
+		return err;
+	}
+	list_for_each_entry_safe(deleted, next, &group, list) {
+		fb_file_record_free(fsb, deleted->file);	/* drops all pages at once */
+		fb_pages_drop(fsb, &deleted->pages);
+		kfree(deleted);
+	}
+	return 0;
+}
+
+/**
+ * fb_settle_cut() - make a cut durable below, if the file owes one
+ * @fi: the inode
+ *
+ * Return: 0 or the lower file system's error; then it is still owed.
+ */
+int fb_settle_cut(struct fb_inode *fi)
+{
+	int err = 0;
+
+	mutex_lock(&fi->sync_lock);
+	mutex_lock(&fi->wb_lock);	/* keeps wb_file */
+	if (test_bit(FB_SIZE_EXACT, &fi->flags))
+		err = fb_sync_below(fi, fi->wb_file, true);
+	else
+		mutex_unlock(&fi->sync_lock);
+	mutex_unlock(&fi->wb_lock);
+	return err;
+}
+
+/**
+ * fb_settle_all() - make deletions and cuts durable below now
+ * @fsb: the mount
+ *
+ * Return: 0 or the lower file system's error; what could not be settled waits.
+ */
+int fb_settle_all(struct fb_sb *fsb)
+{
+	int err = fb_settle_all_deleted(fsb), err2;
+	struct fb_walk walk;
+	struct fb_inode *fi;
+
+	fb_walk_begin(fsb, &fsb->inodes, &walk);
+	while ((fi = fb_walk_next(fsb, &walk))) {
+		err2 = test_bit(FB_SIZE_EXACT, &fi->flags) ? fb_settle_cut(fi) : 0;
+		err = err ?: err2;
+		iput(&fi->vfs_inode);
+	}
+	return err;
+}
+
+/**
+ * fb_settle_work() - the worker
+ * @work: fb_sb->settle_work
+ */
+void fb_settle_work(struct work_struct *work)
+{
+	struct fb_sb *fsb = container_of(to_delayed_work(work), struct fb_sb, settle_work);
+
+	if (fb_settle_all(fsb))
+		queue_delayed_work(fsb->wq, &fsb->settle_work, 5 * FB_SETTLE_DELAY);
+}
+
+/**
+ * fb_settle_free() - forget, in DRAM, the deletions that could not be settled
+ * @fsb: the mount, being taken down; the records stay for the next mount
+ */
+void fb_settle_free(struct fb_sb *fsb)
+{
+	struct fb_deleted *deleted, *next;
+	struct fb_page *page;
+
+	list_for_each_entry_safe(deleted, next, &fsb->deleted, list) {
+		list_for_each_entry(page, &deleted->pages, lru)
+			fb_page_unname(fsb, page);
+		kfree(deleted);
+	}
+}

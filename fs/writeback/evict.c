@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Pages leave PMem, and a file record that has nothing left to say goes with the last of them.
+ *
+ *	fb_drop_range()		what the lower file has, or shall lose: in whatever state
+ *	fb_evict_range()	the lower file becomes primary: written back first
+ *	fb_drop()		a user needs a range in PMem no more: written back first; what is pinned or
+ *				locked stays, and what a task may be storing to by a reference
+ *				(sync/stored.c)
+ *	fb_drop_inode()		all of a file, at unmount; fb_abandon(): what could not be written back
+ *				stays in PMem for the next mount
+ */
+#include "../page/alloc.h"
+#include "../page/index.h"
+#include "../page/mapping.h"
+#include "../page/record.h"
+#include "../page/times.h"
+#include "../pin/pin.h"
+#include "evict.h"
+#include "writeback.h"
+
+/* So often pages that changed while they were written back are written back again. */
+#define FB_DROP_TRIES	3
+/* Pages looked at under one hold of io_sem. */
+#define FB_DROP_LOOK	(4 * FB_FORGET_BATCH)
+
+/* Forgets a batch of pages from *index on; returns whether there may be more. */
+static bool fb_drop_some(struct fb_inode *fi, unsigned long *index, pgoff_t last)
+{
+	struct fb_page *pages[FB_FORGET_BATCH];
+	unsigned int nr;
+
+	down_write(&fi->io_sem);
+	for (nr = 0; nr < FB_FORGET_BATCH && *index <= last; nr++) {
+		pages[nr] = fb_page_next(fi, index, last);
+		if (!pages[nr])
+			break;
+		++*index;
+	}
+	if (nr)
+		unmap_mapping_pages(fi->lower->i_mapping, pages[0]->index,
+				    pages[nr - 1]->index - pages[0]->index + 1, false);
+	fb_pages_forget(fi, pages, nr);
+	up_write(&fi->io_sem);
+	return nr == FB_FORGET_BATCH;
+}
+
+/**
+ * fb_drop_range() - forget all pages of a range, in whatever state
+ * @fi: the inode
+ * @first: first page
+ * @last: last page
+ *
+ * What hardware uses goes, too: page/alloc.c keeps it from being used again.
+ *
+ * Context: process, under wb_lock and with the range locked exclusively, or with no other task on the
+ * inode. Takes io_sem.
+ */
+void fb_drop_range(struct fb_inode *fi, pgoff_t first, pgoff_t last)
+{
+	unsigned long index = first;
+
+	lockdep_assert_held(&fi->wb_lock);
+	while (fb_drop_some(fi, &index, last))
+		cond_resched();
+}
+
+/**
+ * fb_drop_record() - the file record goes if it has nothing left to say
+ * @fi: the inode; the caller has a reference
+ *
+ * Context: process, under wb_lock. Takes io_sem.
+ */
+void fb_drop_record(struct fb_inode *fi)
+{
+	struct file *wb_file = NULL;
+	u32 file;
+
+	lockdep_assert_held(&fi->wb_lock);
+	if (!fb_has_pages(fi))
+		fb_time_to_lower(fi);	/* or it stays, and so does the record */
+	down_write(&fi->io_sem);
+	file = fi->file;
+	if (file != FB_NO_FILE && !fb_has_pages(fi) && !test_bit(FB_SIZE_EXACT, &fi->flags) &&
+	    fi->record_size <= i_size_read(fi->lower) && !fb_time_only_in_record(fi)) {
+		wb_file = fb_record_forget(fi);
+		fb_file_record_free(FB_SB(fi->vfs_inode.i_sb), file);
+	}
+	up_write(&fi->io_sem);
+	if (wb_file)
+		__fput_sync(wb_file);
+}
+
+/**
+ * fb_evict_range() - the lower file becomes primary for a range
+ * @fi: the inode
+ * @first: first page
+ * @last: last page
+ *
+ * A task that was changing a page when the range was locked ends before the first batch begins, and makes
+ * a second turn necessary at most. Pages that are not clean then may be changing, by references that tasks
+ * have (sync/stored.c). They go, too: the copy below is as good as any.
+ *
+ * Context: process, under wb_lock and with the range locked exclusively. Takes io_sem.
+ * Return: 0; or why pages could not be written back: then all are still here.
+ */
+int fb_evict_range(struct fb_inode *fi, pgoff_t first, pgoff_t last)
+{
+	int err;
+
+	for (unsigned int turn = 0; turn < 2; turn++) {
+		err = fb_writeback_locked(fi, first, last, FB_MARK_OUT_OF_SYNC);
+		if (err)
+			return err;
+	}
+	fb_drop_range(fi, first, last);
+	return 0;
+}
+
+/* Drops up to a batch of clean pages from *index on; returns whether there may be more. */
+static bool fb_drop_batch(struct fb_inode *fi, unsigned long *index, pgoff_t last,
+			  struct forebay_dropped *result)
+{
+	struct fb_page *pages[FB_FORGET_BATCH], *page;
+	unsigned int nr = 0, looked;
+
+	down_write(&fi->io_sem);
+	for (looked = 0; looked < FB_DROP_LOOK && nr < FB_FORGET_BATCH && *index <= last;
+	     ++*index, looked++) {
+		page = fb_page_next(fi, index, last);
+		if (!page)
+			break;
+		if (page->resident || fb_claim_locked_page(fi, *index)) {
+			result->pinned++;
+			continue;
+		}
+		if (page->status == FB_STATUS_CLEAN)
+			unmap_mapping_pages(fi->lower->i_mapping, *index, 1, false);
+		/* Asked again: mlock() of a page that was mapped takes no fault. */
+		if (fb_claim_locked_page(fi, *index))
+			result->pinned++;
+		else if (page->status == FB_STATUS_CLEAN)
+			pages[nr++] = page;
+		else
+			result->busy++;
+	}
+	fb_pages_forget(fi, pages, nr);
+	up_write(&fi->io_sem);
+	result->dropped += nr;
+	return looked == FB_DROP_LOOK || nr == FB_FORGET_BATCH;
+}
+
+/**
+ * fb_drop() - take a range out of PMem
+ * @fi: the inode; the caller has a reference. Takes wb_lock and io_sem
+ * @first: first page
+ * @last: last page
+ * @result: gets dropped, pinned and busy
+ *
+ * Return: 0; or why pages could not be written back: they are still there.
+ */
+int fb_drop(struct fb_inode *fi, pgoff_t first, pgoff_t last, struct forebay_dropped *result)
+{
+	unsigned int tries = FB_DROP_TRIES;
+	unsigned long index;
+	int err;
+
+	result->dropped = 0;
+	fb_claims_refresh(fi);
+	do {
+		err = fb_writeback_range(fi, first, last);
+		result->pinned = 0;
+		result->busy = 0;
+		mutex_lock(&fi->wb_lock);
+		index = first;
+		while (fb_drop_batch(fi, &index, last, result))
+			cond_resched();
+		if (!fb_has_pages(fi))
+			fb_drop_record(fi);
+		mutex_unlock(&fi->wb_lock);
+	} while (!err && result->busy && --tries);
+	return err;
+}
+
+/**
+ * fb_drop_inode() - give up all pages of a file, and its record
+ * @fi: the inode; the caller has a reference. Unmount does this to every file
+ *
+ * What can't be written back stays.
+ */
+void fb_drop_inode(struct fb_inode *fi)
+{
+	mutex_lock(&fi->wb_lock);
+	fb_evict_range(fi, 0, ULONG_MAX);
+	fb_drop_record(fi);
+	mutex_unlock(&fi->wb_lock);
+}
+
+/**
+ * fb_abandon() - unmount leaves what could not be written back to the next mount
+ * @fi: the inode; the caller has a reference
+ *
+ * Its record and the records of its pages stay.
+ */
+void fb_abandon(struct fb_inode *fi)
+{
+	struct file *wb_file;
+	struct fb_page *page;
+	unsigned long index;
+
+	mutex_lock(&fi->wb_lock);	/* a task may be using wb_file */
+	down_write(&fi->io_sem);
+	xa_for_each(&fi->index, index, page) {
+		fb_page_detach(fi, page);
+		fb_page_unname(FB_SB(fi->vfs_inode.i_sb), page);
+	}
+	wb_file = fb_record_forget(fi);
+	up_write(&fi->io_sem);
+	mutex_unlock(&fi->wb_lock);
+	__fput_sync(wb_file);
+}

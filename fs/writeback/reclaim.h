@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Clean pages make room: reclaim.c */
+#ifndef FOREBAY_WRITEBACK_RECLAIM_H
+#define FOREBAY_WRITEBACK_RECLAIM_H
+
+#include "../forebay.h"
+
+unsigned int fb_reclaim(struct fb_sb *fsb, unsigned long want);
+
+#endif

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The worker: when pages are written back, and how many.
+ *
+ * It runs when free and clean pages together are less than a quarter of the cache, until they are half of
+ * it; and when less than an eighth of the file records are free, until a quarter of them are (records.c).
+ */
+#include <linux/workqueue.h>
+
+#include "../page/alloc.h"
+#include "../page/walk.h"
+#include "../pin/pin.h"
+#include "reclaim.h"
+#include "records.h"
+#include "worker.h"
+#include "writeback.h"
+
+#define FB_RETRY_DELAY	(5 * HZ)
+
+/* What the worker does with a file: pages that would stay anyway need not be written back. */
+static int fb_writeback_for_reclaim(struct fb_inode *fi)
+{
+	int err;
+
+	mutex_lock(&fi->wb_lock);
+	err = fb_writeback_locked(fi, 0, ULONG_MAX, FB_MARK_RECLAIM);
+	mutex_unlock(&fi->wb_lock);
+	return err;
+}
+
+static bool fb_writeback_wanted(struct fb_sb *fsb, unsigned int of_four)
+{
+	unsigned long all, ready;
+
+	spin_lock(&fsb->lru_lock);
+	all = fsb->ps.nr_pages - fsb->nr_resident;
+	ready = fsb->nr_free + fsb->nr_clean - fsb->nr_resident_clean;
+	spin_unlock(&fsb->lru_lock);
+	return ready < all / 4 * of_four;
+}
+
+/* Visits every file once, or until enough is clean. Returns the first error; it doesn't end the round. */
+static int fb_writeback_round(struct fb_sb *fsb)
+{
+	struct fb_walk walk;
+	struct fb_inode *fi;
+	int err = 0, err2;
+
+	fb_walk_begin(fsb, &fsb->inodes, &walk);
+	while (fb_writeback_wanted(fsb, 2) && (fi = fb_walk_next(fsb, &walk))) {
+		err2 = fb_writeback_for_reclaim(fi);
+		err = err ?: err2;
+		iput(&fi->vfs_inode);
+		if (fb_cache_low(fsb))
+			fb_reclaim(fsb, fsb->ps.nr_pages / 4);
+	}
+	fb_walk_end(fsb, &walk);
+	return err;
+}
+
+/**
+ * fb_writeback_work() - the worker: clean pages are made, and given up when needed
+ * @work: fb_sb->writeback_work
+ *
+ * A round may find only pages that are pinned, or changed again at once: then it
+ * waits, as after an error.
+ */
+void fb_writeback_work(struct work_struct *work)
+{
+	struct fb_sb *fsb = container_of(to_delayed_work(work), struct fb_sb, writeback_work);
+	struct percpu_counter *cleaned = &fsb->counters[FB_PAGES_WRITTEN_BACK];
+	s64 before;
+
+	fb_take_held(fsb);
+	if (fb_cache_low(fsb) && READ_ONCE(fsb->pins.charged))
+		fb_claims_refresh_all(fsb);
+	if (fb_cache_low(fsb))
+		fb_reclaim(fsb, fsb->ps.nr_pages / 4);
+	if (fb_records_low(fsb))
+		fb_records_reclaim(fsb);
+	if (!fb_writeback_wanted(fsb, 1))
+		return;
+	while (fb_writeback_wanted(fsb, 2) && READ_ONCE(fsb->nr_out_of_sync)) {
+		before = percpu_counter_sum(cleaned);
+		if (fb_writeback_round(fsb) || percpu_counter_sum(cleaned) == before) {
+			queue_delayed_work(fsb->wq, &fsb->writeback_work, FB_RETRY_DELAY);
+			return;
+		}
+	}
+}

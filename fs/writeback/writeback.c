@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Writeback: out-of-sync pages are written to the lower file, many at a time and in file order. Then one
+ * lower fsync makes the batch durable, and its pages become clean.
+ *
+ * The worker calls this when free pages run low (worker.c). Only unmount, drain, and calls that need the
+ * lower file up to date (vfs/range.c) wait for it.
+ *
+ * A batch:
+ *   1. io_sem exclusively, briefly: the pages lose their mappings and begin writeback. Writes that were in
+ *      progress have ended. Each later write comes through touch, which clears the flag;
+ *   2. buffered writes to the lower file, up to the file's size;
+ *   3. the lower fsync;
+ *   4. pages that still have the flag become clean.
+ * wb_lock is held all the time. A task that removes pages from the index holds wb_lock, too, so pages under
+ * writeback stay there.
+ *
+ * If step 2 or 3 fails, the pages stay out-of-sync. The next fsync of the file returns the error, sysfs
+ * shows it, and the worker tries again some seconds later.
+ */
+#include <linux/uio.h>
+
+#include "../lower/lower.h"
+#include "../page/bad.h"
+#include "../page/index.h"
+#include "../page/size.h"
+#include "../page/times.h"
+#include "../trace.h"
+#include "writeback.h"
+
+#define FB_WRITEBACK_BATCH	256
+#define FB_BOUNCE_PAGES		32	/* copied, and written, at once */
+
+#ifdef FB_BREAK_WRITEBACK_ORDER	/* a fault on purpose: pages are clean before step 3 */
+#define FB_BREAK_ORDER	1
+#else
+#define FB_BREAK_ORDER	0
+#endif
+
+struct fb_batch {
+	struct fb_inode *fi;
+	unsigned int nr;
+	DECLARE_BITMAP(changed, FB_WRITEBACK_BATCH);	/* the others are the same below */
+	bool lost;			/* a page was left out because it is bad */
+	struct fb_page *pages[FB_WRITEBACK_BATCH];
+	u8 bounce[FB_BOUNCE_PAGES * PAGE_SIZE];
+};
+
+/* Step 1. Returns false when no out-of-sync page is left in the range. */
+static bool fb_batch_begin(struct fb_inode *fi, struct fb_batch *batch, pgoff_t first, pgoff_t last,
+			   xa_mark_t mark)
+{
+	unsigned long index = first;
+	struct fb_page *page;
+
+	lockdep_assert_held_write(&fi->io_sem);
+	batch->fi = fi;
+	batch->nr = 0;
+	while (batch->nr < FB_WRITEBACK_BATCH) {
+		page = xa_find(&fi->index, &index, last, mark);
+		if (!page)
+			break;
+		if (page->bad)
+			batch->lost = true;
+		else
+			batch->pages[batch->nr++] = page;
+		if (index++ == last)
+			break;
+	}
+	if (!batch->nr)
+		return false;
+	if (mapping_mapped(fi->lower->i_mapping)) {
+		first = batch->pages[0]->index;
+		last = batch->pages[batch->nr - 1]->index;
+		unmap_mapping_pages(fi->lower->i_mapping, first, last - first + 1, false);
+	}
+	for (unsigned int i = 0; i < batch->nr; i++) {
+		__assign_bit(i, batch->changed, batch->pages[i]->has_space);
+		fb_page_begin_writeback(fi, batch->pages[i]);
+	}
+	ps_fence(&FB_SB(fi->vfs_inode.i_sb)->ps);
+	return true;
+}
+
+/*
+ * Copies pages of the batch, from @from on and neighbours in the file, out of PMem: the lower file system's
+ * own copy would end the machine if it met a bad line. Returns the first page that was not copied: @from if
+ * that one is bad.
+ */
+static unsigned int fb_batch_read(struct fb_inode *fi, struct fb_batch *batch, unsigned int from)
+{
+	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
+	unsigned int to;
+
+	for (to = from; to < batch->nr && to - from < FB_BOUNCE_PAGES; to++) {
+		if (!test_bit(to, batch->changed) ||
+		    (to > from && batch->pages[to]->index != batch->pages[to - 1]->index + 1))
+			break;
+		if (fb_bad_copy(fsb, batch->pages[to], batch->bounce + (to - from) * PAGE_SIZE))
+			continue;
+		if (to == from) {
+			batch->lost = true;
+			fb_bad_page(fi, batch->pages[to]);
+		}
+		break;
+	}
+	return to;
+}
+
+/* Writes pages [from, to) of the batch, which fb_batch_read() has copied, to the lower file. */
+static int fb_write_run(struct fb_inode *fi, struct fb_batch *batch, unsigned int from, unsigned int to)
+{
+	loff_t pos = (loff_t)batch->pages[from]->index << PAGE_SHIFT;
+	size_t len = min_t(loff_t, (to - from) * PAGE_SIZE, i_size_read(&fi->vfs_inode) - pos);
+	struct kvec bounce = { .iov_base = batch->bounce, .iov_len = len };
+	struct iov_iter iter;
+	ssize_t ret;
+
+	if (pos >= i_size_read(&fi->vfs_inode))
+		return 0;
+	iov_iter_kvec(&iter, ITER_SOURCE, &bounce, 1, len);
+	while (iov_iter_count(&iter)) {
+		ret = vfs_iter_write(fi->wb_file, &iter, &pos, 0);
+		if (ret <= 0)
+			return ret ?: -EIO;
+	}
+	trace_fb_writeback(fi, batch->pages[from]->index, to - from);
+	return 0;
+}
+
+/*
+ * Writing back is not the user's write, which came long ago: a set-user-ID bit and capabilities that were
+ * set since must stay. The lower file system clears the set-user-ID bit unless the writer is privileged;
+ * the credentials here are. It removes capabilities unless the inode is marked as having none (S_NOSEC).
+ * So the inode is marked for the time of the write. Returns whether the mark is new.
+ */
+static bool fb_keep_capabilities(struct inode *lower)
+{
+	bool unknown;
+
+	inode_lock(lower);
+	unknown = !IS_NOSEC(lower);
+	lower->i_flags |= S_NOSEC;
+	inode_unlock(lower);
+	return unknown;
+}
+
+static void fb_kept_capabilities(struct inode *lower)
+{
+	inode_lock(lower);
+	lower->i_flags &= ~S_NOSEC;
+	inode_unlock(lower);
+}
+
+/* Step 2; runs with the credentials of fb_errand(). */
+static int fb_batch_copy(void *arg)
+{
+	struct fb_batch *batch = arg;
+	struct fb_inode *fi = batch->fi;
+	bool unknown = fb_keep_capabilities(fi->lower);
+	unsigned int from = 0, to;
+	int err = 0;
+
+	while (!err && (from = find_next_bit(batch->changed, batch->nr, from)) < batch->nr) {
+		to = fb_batch_read(fi, batch, from);
+		if (to > from)
+			err = fb_write_run(fi, batch, from, to);
+		from = max(to, from + 1);
+	}
+	if (unknown)
+		fb_kept_capabilities(fi->lower);
+	return err;
+}
+
+/* Steps 2 and 3. */
+static int fb_batch_write(struct fb_inode *fi, struct fb_batch *batch)
+{
+	int err = fb_errand(FB_SB(fi->vfs_inode.i_sb), fb_batch_copy, batch);
+	bool times_too = fb_time_only_in_record(fi);
+	struct fb_times times = fb_times_now(fi);
+	loff_t size = i_size_read(fi->lower);
+
+	if (err || FB_BREAK_ORDER)
+		return err;
+	err = vfs_fsync(fi->wb_file, !times_too);
+	if (!err)
+		fb_size_is_below(fi, size);
+	if (!err && times_too)
+		fb_times_are_below(fi, &times);
+	return err;
+}
+
+/* Step 4. Returns the error, which the next fsync and sysfs tell. */
+static int fb_batch_end(struct fb_inode *fi, struct fb_batch *batch, int err)
+{
+	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
+	unsigned int clean = 0;
+
+	for (unsigned int i = 0; i < batch->nr; i++)
+		clean += fb_page_end_writeback(fi, batch->pages[i], !err);
+	ps_fence(&fsb->ps);
+	fb_count(fsb, FB_PAGES_WRITTEN_BACK, clean);
+	WRITE_ONCE(fsb->last_error, err);
+	if (err) {
+		fb_count(fsb, FB_WRITEBACK_ERRORS, 1);
+		mapping_set_error(fi->vfs_inode.i_mapping, err);
+		pr_err_ratelimited("%s: writing back inode %lu failed: error %d; its pages stay in PMem\n",
+				   fsb->cache_name, fi->vfs_inode.i_ino, err);
+	}
+	return err;
+}
+
+/**
+ * fb_writeback_locked() - the same for a caller that holds wb_lock, and for pages with a mark
+ * @fi: the inode; the caller has a reference. Takes io_sem
+ * @first: first page
+ * @last: last page
+ * @mark: FB_MARK_OUT_OF_SYNC or FB_MARK_RECLAIM
+ *
+ * Context: process, under wb_lock. Sleeps.
+ * Return: 0 or a negative errno.
+ */
+int fb_writeback_locked(struct fb_inode *fi, pgoff_t first, pgoff_t last, xa_mark_t mark)
+{
+	struct fb_batch *batch;
+	bool more;
+	int err = 0;
+
+	lockdep_assert_held(&fi->wb_lock);
+	if (!xa_marked(&fi->index, FB_MARK_OUT_OF_SYNC))
+		return 0;
+	batch = kvmalloc(sizeof(*batch), GFP_NOFS | __GFP_NOFAIL);
+	batch->lost = false;
+	while (!err) {
+		down_write(&fi->io_sem);
+		more = fb_batch_begin(fi, batch, first, last, mark);
+		up_write(&fi->io_sem);
+		if (!more)
+			break;
+		first = batch->pages[batch->nr - 1]->index + 1;
+		err = fb_batch_end(fi, batch, fb_batch_write(fi, batch));
+		if (!first || first > last)
+			break;
+		cond_resched();
+	}
+	if (batch->lost && !err)
+		err = -EIO;
+	kvfree(batch);
+	return err;
+}
+
+/**
+ * fb_writeback_range() - write the out-of-sync pages of a range back, once
+ * @fi: the inode; the caller has a reference. Takes wb_lock and io_sem
+ * @first: first page
+ * @last: last page
+ *
+ * Pages that are changed meanwhile are out-of-sync again afterwards.
+ *
+ * Return: 0 or a negative errno.
+ */
+int fb_writeback_range(struct fb_inode *fi, pgoff_t first, pgoff_t last)
+{
+	int err;
+
+	mutex_lock(&fi->wb_lock);
+	err = fb_writeback_locked(fi, first, last, FB_MARK_OUT_OF_SYNC);
+	mutex_unlock(&fi->wb_lock);
+	return err;
+}
+
+/**
+ * fb_writeback_file() - write a file back: its out-of-sync pages, and its time if no page took it
+ * @fi: the inode; the caller has a reference. Takes wb_lock and io_sem
+ *
+ * Return: 0 or a negative errno.
+ */
+int fb_writeback_file(struct fb_inode *fi)
+{
+	int err;
+
+	mutex_lock(&fi->wb_lock);
+	err = fb_writeback_locked(fi, 0, ULONG_MAX, FB_MARK_OUT_OF_SYNC) ?: fb_time_to_lower(fi);
+	mutex_unlock(&fi->wb_lock);
+	return err;
+}

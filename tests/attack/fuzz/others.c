@@ -1,0 +1,463 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Files that other processes change meanwhile. A file of one other process is only read here; every process
+ * writes the shared files. Besides, calls that another user has no permission for.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "../../../include/uapi/linux/forebay.h"
+#include "fuzz.h"
+
+#define SLOTS	4
+
+static struct other {
+	int fd, direct;
+	bool shared, foreign;	/* every process may write it; it is another user's */
+	uint8_t tag;
+	char name[16], path[256];
+	char *map;
+	long first, pages;
+	bool writable, private;
+} others[SLOTS];
+
+/* A mutex of all processes, in a file, and what it protects. */
+static struct locked {
+	pthread_mutex_t mutex;
+	volatile uint64_t count;
+} *locked;
+
+static _Alignas(4096) uint8_t data[FILE_SIZE + PAGE];
+
+static void path_of(const char *name, char *path, size_t length)
+{
+	snprintf(path, length, "%s/%s", mount_point, name);
+}
+
+/* Called as root, before the users' processes start. */
+void make_shared_files(void)
+{
+	pthread_mutexattr_t attributes;
+	char name[16], path[256];
+	struct locked *fresh;
+	int fd;
+
+	for (int i = 0; i < SHARED_FILES; i++) {
+		snprintf(name, sizeof(name), "s%d", i);
+		path_of(name, path, sizeof(path));
+		fd = open(path, O_RDWR | O_CREAT, 0666);
+		if (fd < 0 || fchown(fd, i % 2 ? USER_B : USER_A, 0))
+			perror(path);
+		close(fd);
+	}
+	path_of("mutex", path, sizeof(path));
+	fd = open(path, O_RDWR | O_CREAT, 0666);
+	if (fd < 0 || ftruncate(fd, PAGE))
+		perror(path);
+	fresh = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	pthread_mutexattr_init(&attributes);
+	pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+	pthread_mutex_init(&fresh->mutex, &attributes);
+	munmap(fresh, PAGE);
+	close(fd);
+}
+
+static void close_other(struct other *other)
+{
+	if (other->map)
+		CALL("munmap", munmap(other->map, other->pages * PAGE), NEVER);
+	if (other->tag) {
+		close(other->fd);
+		close(other->direct);
+	}
+	*other = (struct other) { 0 };
+}
+
+static void open_other(void)
+{
+	struct other *other = &others[draw(SLOTS)];
+	int number = draw(PROCESSES), nr = draw(OWN_FILES), flags = O_RDONLY;
+
+	close_other(other);
+	other->shared = chance(3);
+	if (other->shared) {
+		number = draw(SHARED_FILES);
+		snprintf(other->name, sizeof(other->name), "s%d", number);
+		flags = O_RDWR;
+	} else {
+		if (number == me->number)
+			return;
+		other->foreign = shared->actor[number].uid != me->uid;
+		snprintf(other->name, sizeof(other->name), "%s", models[number][nr]->name);
+		if (!other->name[0])		/* not made yet */
+			return;
+	}
+	path_of(other->name, other->path, sizeof(other->path));
+	note("open %s", other->name);
+	other->fd = CALL("open of another's", open(other->path, flags), MAY(ENOENT, EACCES));
+	other->direct = CALL("direct open of another's", open(other->path, flags | O_DIRECT), MAY(ENOENT, EACCES));
+	if (other->foreign && nr && other->fd >= 0)
+		violation("trespass", "%s could be opened", other->name);
+	if (other->fd < 0 || other->direct < 0) {
+		close(other->fd);
+		close(other->direct);
+		return;
+	}
+	other->tag = other->shared ? TAG_OF_SHARED(number) : TAG_OF_PROCESS(number);
+}
+
+static struct other *some_other(void)
+{
+	struct other *other = &others[draw(SLOTS)];
+
+	return other->tag ? other : NULL;
+}
+
+static struct other *some_shared(void)
+{
+	struct other *other = some_other();
+
+	return other && other->shared ? other : NULL;
+}
+
+static void read_other(void)
+{
+	struct other *other = some_other();
+	long offset, length, got;
+
+	if (!other)
+		return;
+	choose(FILE_SIZE, FILE_SIZE, &offset, &length);
+	note("read %s %ld %ld", other->name, offset, length);
+	if (chance(3)) {
+		offset &= -512L;
+		length = (length + 511) & -512L;
+		/* ext4, xfs: EIO if a mapped store reserves blocks just as a direct read looks them up. */
+		got = CALL("direct pread of another's", pread(other->direct, data, length, offset), MAY(EIO));
+	} else {
+		got = CALL("pread of another's", pread(other->fd, data, length, offset), NEVER);
+	}
+	if (got > 0)
+		check_tags(1u << other->tag, other->name, "read", offset, data, got);
+}
+
+static void map_other(void)
+{
+	struct other *other = some_other();
+	unsigned int how = draw(6);
+	int flags = how < 2 && !plain ? MAP_SHARED_VALIDATE | MAP_SYNC : how == 2 ? MAP_PRIVATE : MAP_SHARED;
+	char *address;
+
+	if (!other)
+		return;
+	if (other->map)
+		CALL("munmap", munmap(other->map, other->pages * PAGE), NEVER);
+	other->map = NULL;
+	other->first = draw(FILE_PAGES);
+	other->pages = 1 + draw(FILE_PAGES - other->first);
+	other->private = how == 2;
+	other->writable = other->shared && how != 2 && chance(2);
+	note("map %s page %ld + %ld, flags %x%s", other->name, other->first, other->pages, flags, other->writable ? ", to be written" : "");
+	call("mmap of another's");
+	address = mmap(NULL, other->pages * PAGE, PROT_READ | (other->writable ? PROT_WRITE : 0), flags | (how == 3 ? MAP_POPULATE : 0),
+		       other->fd, other->first * PAGE);
+	/* The file may have lost its name. */
+	if (expect("mmap of another's", address == MAP_FAILED ? -1 : 0, MAY(EOPNOTSUPP, ENOENT, EACCES, EPERM)) >= 0)
+		other->map = address;
+}
+
+static bool is_in_file(const struct other *other, long at)
+{
+	struct stat stat;
+
+	return !fstat(other->fd, &stat) && stat.st_size > at;
+}
+
+/* Another process that truncates the file causes SIGBUS. Inside the file the access must succeed soon. */
+static void no_access(struct other *other, long at)
+{
+	int tries = 0;
+
+	call("access to another's again after SIGBUS");
+	while (tries < 30 && !touch_guarded(other->map + at)) {
+		if (!is_in_file(other, other->first * PAGE + at))
+			break;
+		tries++;
+		usleep(100000);
+	}
+	call("");
+	if (tries == 30)
+		violation("SIGBUS", "access to %s byte %ld, which is in the file", other->name, other->first * PAGE + at);
+}
+
+static void load_other(void)
+{
+	struct other *other = some_other();
+	long at, length;
+
+	if (!other || !other->map)
+		return;
+	choose(other->pages * PAGE, 4 * PAGE, &at, &length);
+	if (!is_in_file(other, other->first * PAGE + at + length - 1))
+		return;
+	note("load %s %ld %ld", other->name, other->first * PAGE + at, length);
+	call("load of another's");
+	if (copy_guarded(data, other->map + at, length))
+		check_tags(1u << other->tag, other->name, "mapping", other->first * PAGE + at, data, length);
+	else
+		no_access(other, at);
+}
+
+static void store_shared(void)
+{
+	struct other *other = some_shared();
+	long at, length;
+
+	if (!other || !other->map || !other->writable)
+		return;
+	choose(other->pages * PAGE, 3 * PAGE, &at, &length);
+	if (!is_in_file(other, other->first * PAGE + at + length - 1))
+		return;
+	fill(other->tag, data, length);
+	note("store %s %ld %ld", other->name, other->first * PAGE + at, length);
+	call("store to a shared file");
+	if (!copy_guarded(other->map + at, data, length))
+		no_access(other, at);
+}
+
+static void write_shared(void)
+{
+	struct other *other = some_shared();
+	long offset, length, result;
+
+	if (!other)
+		return;
+	choose(FILE_SIZE, 8 * PAGE, &offset, &length);
+	if (chance(3)) {
+		offset &= -512L;
+		length = (length + 511) & -512L;
+		fill(other->tag, data, length);
+		note("direct write %s %ld %ld", other->name, offset, length);
+		result = CALL("direct pwrite to a shared file", pwrite(other->direct, data, length, offset), NEVER);
+	} else {
+		fill(other->tag, data, length);
+		note("write %s %ld %ld", other->name, offset, length);
+		result = CALL("pwrite to a shared file", pwrite(other->fd, data, length, offset), NEVER);
+	}
+	if (result >= 0 && result != length)
+		violation("short", "write to %s at %ld: %ld of %ld bytes", other->name, offset, result, length);
+}
+
+static void change_shared(void)
+{
+	static const int modes[] = { 0, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, FALLOC_FL_ZERO_RANGE, FALLOC_FL_COLLAPSE_RANGE,
+				     FALLOC_FL_INSERT_RANGE };
+	struct other *other = some_shared();
+	long offset, length, from;
+	int mode = draw(7);
+
+	if (!other)
+		return;
+	choose(FILE_SIZE, 8 * PAGE, &offset, &length);
+	note("change %s %ld %ld: %d", other->name, offset, length, mode);
+	if (mode == 5) {
+		CALL("ftruncate of a shared file", ftruncate(other->fd, offset), NEVER);
+	} else if (mode == 6) {
+		from = draw(FILE_SIZE);
+		CALL("copy_file_range in a shared file", copy_file_range(other->fd, &from, other->fd, &offset, length, 0), MAY(EINVAL));
+	} else {
+		if (mode >= 3) {
+			offset &= -PAGE;
+			length = (length + PAGE - 1) & -PAGE;
+		}
+		CALL("fallocate of a shared file", fallocate(other->fd, modes[mode], offset, length), MAY(EOPNOTSUPP, EINVAL));
+	}
+	/* Inserted ranges make the file longer each time. */
+	if (is_in_file(other, 2 * FILE_SIZE))
+		CALL("ftruncate of a shared file", ftruncate(other->fd, FILE_SIZE), NEVER);
+}
+
+static void hold_other(void)
+{
+	struct other *other = some_other();
+	long offset, length;
+
+	if (!other)
+		return;
+	choose(FILE_SIZE, 16 * PAGE, &offset, &length);
+	note("hold %s %ld %ld", other->name, offset, length);
+	if (chance(2) || !other->map) {
+		hold_file(other->fd, offset, length, 1u << other->tag, other->name);
+	} else {
+		if (length > other->pages * PAGE)
+			length = other->pages * PAGE;
+		hold_memory(other->map, length, 1u << other->tag, other->name);
+	}
+}
+
+/* Calls on a file that a process with read permission may make. */
+static void press_on(void)
+{
+	static const unsigned long commands[] = { FOREBAY_IOC_PIN, FOREBAY_IOC_UNPIN, FOREBAY_IOC_ATTACH, FOREBAY_IOC_DETACH };
+	struct other *other = some_other();
+	struct forebay_range range = { .size = sizeof(range) };
+	struct forebay_dropped drop = { .size = sizeof(drop) };
+	struct forebay_info info = { .size = sizeof(info) };
+
+	if (!other)
+		return;
+	range.offset = draw(FILE_PAGES) * PAGE;
+	range.length = 4 * PAGE;
+	note("press on %s", other->name);
+	switch (draw(8)) {
+	case 0:
+		CALL("fsync of another's", chance(2) ? fsync(other->fd) : fdatasync(other->direct), NEVER);
+		break;
+	case 1:
+		call("fadvise of another's");
+		errno = posix_fadvise(other->fd, 0, 0, chance(2) ? POSIX_FADV_DONTNEED : POSIX_FADV_WILLNEED);
+		expect("fadvise of another's", errno ? -1 : 0, NEVER);
+		break;
+	case 2:
+		CALL("ioctl drop of another's", ioctl(other->fd, FOREBAY_IOC_DROP, &drop), MAY(EPERM, EACCES, EBADF));
+		break;
+	case 3:
+		CALL("ioctl info of another's", ioctl(other->fd, FOREBAY_IOC_INFO, &info), MAY(EPERM, EACCES, EBADF));
+		break;
+	case 4:
+		CALL("ioctl of a range of another's", ioctl(other->fd, commands[draw(4)], &range),
+		     MAY(EPERM, EACCES, EBADF, ENOMEM, EINVAL, ENOSPC, EOPNOTSUPP, EBUSY, ENXIO));
+		break;
+	case 5:
+		if (other->map)
+			CALL("mlock of another's", mlock(other->map, other->pages * PAGE), MAY(ENOMEM, EAGAIN, EPERM));
+		break;
+	case 6:
+		if (other->map)
+			CALL("munlock of another's", munlock(other->map, other->pages * PAGE), NEVER);
+		break;
+	case 7:
+		if (other->map)
+			CALL("msync of another's", msync(other->map, other->pages * PAGE, MS_SYNC), NEVER);
+		break;
+	}
+}
+
+static void must_fail(const struct other *other, const char *what, long result)
+{
+	call("");
+	if (result >= 0)
+		violation("trespass", "%s of %s succeeded", what, other->name);
+	else if (errno == EIO)
+		violation("EIO", "%s of %s", what, other->name);
+}
+
+#define REFUSED(what, expression)	(call(what), must_fail(other, what, (long)(expression)))
+
+static void trespass(void)
+{
+	struct other *other = some_other();
+	loff_t zero = 0, page = PAGE;
+	char *address;
+
+	if (!other || !other->foreign)
+		return;
+	note("trespass %s", other->name);
+	memset(data, '?', PAGE);
+	switch (draw(9)) {
+	case 0:
+		REFUSED("open to write", open(other->path, O_RDWR));
+		break;
+	case 1:
+		REFUSED("pwrite", pwrite(other->fd, data, PAGE, 0));
+		break;
+	case 2:
+		REFUSED("truncate", chance(2) ? truncate(other->path, 0) : ftruncate(other->fd, 0));
+		break;
+	case 3:
+		REFUSED("fallocate", fallocate(other->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, PAGE));
+		break;
+	case 4:
+		REFUSED("unlink", unlink(other->path));
+		break;
+	case 5:
+		address = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, other->fd, 0);
+		REFUSED("mmap to write", address == MAP_FAILED ? -1 : 0);
+		if (other->map && !other->private)
+			REFUSED("mprotect to write", mprotect(other->map, PAGE, PROT_READ | PROT_WRITE));
+		break;
+	case 6:
+		REFUSED("setxattr", fsetxattr(other->fd, "user.trespass", data, 4, 0));
+		break;
+	case 7:
+		REFUSED("copy_file_range", copy_file_range(other->fd, &zero, other->fd, &page, PAGE, 0));
+		break;
+	case 8:
+		REFUSED("chmod", chmod(other->path, 0777));
+		break;
+	}
+}
+
+/* Takes a mutex that lies in a file of its own, as LMDB does. */
+static void lock_mutex(void)
+{
+	uint64_t count;
+	int fd;
+
+	note("mutex");
+	call("pthread_mutex_lock");
+	pthread_mutex_lock(&locked->mutex);
+	call("");
+	count = ++locked->count;
+	usleep(draw(2000));
+	if (count != locked->count)
+		violation("mutex", "another process has locked it, too");
+	pthread_mutex_unlock(&locked->mutex);
+	if (chance(6)) {
+		char path[256];
+
+		path_of("mutex", path, sizeof(path));
+		fd = open(path, O_RDONLY);
+		CALL("fsync of a file with a mutex", fsync(fd), NEVER);
+		close(fd);
+	}
+}
+
+void begin_others(void)
+{
+	char path[256];
+	int fd;
+
+	path_of("mutex", path, sizeof(path));
+	fd = open(path, O_RDWR);
+	locked = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (fd < 0 || locked == MAP_FAILED) {
+		perror(path);
+		_exit(2);
+	}
+	close(fd);
+}
+
+void end_others(void)
+{
+	for (int i = 0; i < SLOTS; i++)
+		close_other(&others[i]);
+}
+
+const struct operation other_operations[] = {
+	{ "open_other", open_other, 10 }, { "read_other", read_other, 15 }, { "map_other", map_other, 6 }, { "load_other", load_other, 15 },
+	{ "store_shared", store_shared, 8 }, { "write_shared", write_shared, 10 }, { "change_shared", change_shared, 4 },
+	{ "hold_other", hold_other, 6 }, { "press", press_on, 10 }, { "trespass", trespass, 4 }, { "mutex", lock_mutex, 4 },
+	{ NULL, NULL, 0 }
+};

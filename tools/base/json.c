@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Shorthands for JSON objects, and for the rows of a table that is printed from one.
+ */
+#include <stdio.h>
+
+#include "json.h"
+
+/**
+ * json_add_text - add a string to a JSON object
+ * @json: the object
+ * @key: its name there
+ * @text: value
+ */
+void json_add_text(json_object *json, const char *key, const char *text)
+{
+	json_object_object_add(json, key, json_object_new_string(text));
+}
+
+/**
+ * json_add_number - add a number to a JSON object
+ * @json: the object
+ * @key: its name there
+ * @number: value
+ */
+void json_add_number(json_object *json, const char *key, uint64_t number)
+{
+	json_object_object_add(json, key, json_object_new_uint64(number));
+}
+
+/**
+ * print_json - print a JSON value to standard output, and release it
+ * @json: value
+ */
+void print_json(json_object *json)
+{
+	puts(json_object_to_json_string_ext(json, JSON_C_TO_STRING_PRETTY |
+					    JSON_C_TO_STRING_SPACED |
+					    JSON_C_TO_STRING_NOSLASHESCAPE));
+	json_object_put(json);
+}
+
+/**
+ * json_add_flag - add a boolean to a JSON object
+ * @json: the object
+ * @key: its name there
+ * @flag: value
+ */
+void json_add_flag(json_object *json, const char *key, bool flag)
+{
+	json_object_object_add(json, key, json_object_new_boolean(flag));
+}
+
+/**
+ * json_text - the string with a key
+ * @json: the object, which keeps the string
+ * @key: its name there
+ *
+ * Return: NULL if there is none.
+ */
+const char *json_text(json_object *json, const char *key)
+{
+	return json_object_get_string(json_object_object_get(json, key));
+}
+
+/**
+ * json_number - the number with a key
+ * @json: the object
+ * @key: its name there
+ *
+ * Return: 0 if there is none.
+ */
+unsigned long long json_number(json_object *json, const char *key)
+{
+	return json_object_get_uint64(json_object_object_get(json, key));
+}
+
+/**
+ * json_flag - the boolean with a key
+ * @json: the object
+ * @key: its name there
+ *
+ * Return: false if there is none.
+ */
+bool json_flag(json_object *json, const char *key)
+{
+	return json_object_get_boolean(json_object_object_get(json, key));
+}
+
+/**
+ * row - begin a row of a table
+ * @name: in the first column
+ */
+void row(const char *name)
+{
+	printf("  %-12s ", name);
+}
+
+/**
+ * print_values - print every key and value of an object, one a row
+ * @values: the object
+ */
+void print_values(json_object *values)
+{
+	json_object_object_foreach(values, key, value)
+		printf("  %-24s %s\n", key, json_object_get_string(value));
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * How the command talks. A message says what happened to which object. The advice below it, indented, says
+ * what to do.
+ */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "message.h"
+
+static const char *current_verb;
+
+/**
+ * message_set_verb - put a verb at the head of all messages from now on
+ * @name: of the verb
+ */
+void message_set_verb(const char *name)
+{
+	current_verb = name;
+}
+
+static bool colourful(FILE *to)
+{
+	const char *no_color = getenv("NO_COLOR");
+	const char *term = getenv("TERM");
+
+	return isatty(fileno(to)) && !(no_color && *no_color) && term && strcmp(term, "dumb");
+}
+
+/**
+ * style - the escape sequence that begins a style
+ * @to: where it is going to be written
+ * @sgr: RED, BOLD ...
+ *
+ * Return: "" where colour is not wanted; valid until the next call.
+ */
+const char *style(FILE *to, const char *sgr)
+{
+	static char sequence[16];
+
+	if (!colourful(to))
+		return "";
+	snprintf(sequence, sizeof(sequence), "\033[%sm", sgr);
+	return sequence;
+}
+
+/**
+ * plain - the escape sequence that ends all styles
+ * @to: where it is going to be written
+ */
+const char *plain(FILE *to)
+{
+	return colourful(to) ? "\033[0m" : "";
+}
+
+/**
+ * problem - say on standard error what went wrong
+ * @format: a sentence that names the object, as for printf()
+ */
+void problem(const char *format, ...)
+{
+	va_list args;
+
+	fflush(stdout);
+	fprintf(stderr, "%sforebay%s%s:%s ", style(stderr, RED), current_verb ? " " : "",
+		current_verb ? current_verb : "", plain(stderr));
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+}
+
+/**
+ * advice - say on standard error what to do about the last problem
+ * @format: a sentence, as for printf()
+ */
+void advice(const char *format, ...)
+{
+	va_list args;
+
+	fputs("    ", stderr);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+}
+
+/**
+ * lower_advice - what to do about an error that the lower file system gave
+ * @err: errno of a write-back
+ *
+ * Return: a sentence.
+ */
+const char *lower_advice(int err)
+{
+	switch (err) {
+	case ENOSPC:
+	case EDQUOT:
+		return "Make room on the lower file system.";
+	case EROFS:
+		return "The lower file system is read-only: see why (dmesg), and remount it read-write.";
+	case EIO:
+		return "The storage below refuses the write: dmesg says more.";
+	default:
+		return "dmesg may say more.";
+	}
+}
+
+/**
+ * size_text - a readable size: whole bytes, whole KiB where that is exact, else one decimal
+ * @text: where to put it
+ * @bytes: how many
+ *
+ * Return: @text.
+ */
+const char *size_text(char text[SIZE_TEXT], uint64_t bytes)
+{
+	static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB" };
+	unsigned int unit = 0;
+
+	while (unit + 1 < ARRAY_SIZE(units) && bytes >> 10 * (unit + 1))
+		unit++;
+	if (!bytes)
+		snprintf(text, SIZE_TEXT, "0");
+	else if (unit < 2 && !(bytes & ((1ULL << 10 * unit) - 1)))
+		snprintf(text, SIZE_TEXT, "%llu %s", (unsigned long long)bytes >> 10 * unit, units[unit]);
+	else
+		snprintf(text, SIZE_TEXT, "%.1f %s", (double)bytes / (1ULL << 10 * unit), units[unit]);
+	return text;
+}
+

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Reports on standard error that a computation continues, and for how many seconds. It is for computations
+ * that don't tell how far they are. The first two seconds pass without a report.
+ *
+ * The lock of standard output keeps a report and other output apart.
+ */
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "progress.h"
+
+#define STEP_SECONDS	2
+
+static void *tell(void *arg)
+{
+	struct progress *progress = arg;
+	bool terminal = isatty(STDERR_FILENO);
+	struct timespec next = progress->began;
+
+	for (int seconds = STEP_SECONDS;; seconds += STEP_SECONDS) {
+		next.tv_sec += STEP_SECONDS;
+		if (!sem_clockwait(&progress->end, CLOCK_MONOTONIC, &next))
+			return NULL;
+		flockfile(stdout);
+		fprintf(stderr, terminal ? "\r\033[K%s: %s, %d s so far" : "%s: %s, %d s so far\n",
+			progress->path, progress->doing, seconds);
+		funlockfile(stdout);
+	}
+}
+
+/**
+ * progress_begin - from now on, report every two seconds that a computation continues
+ * @progress: must stay valid until progress_end()
+ * @path: the device or image
+ * @doing: what is done to it
+ *
+ * Without a thread to report, nothing is reported.
+ */
+void progress_begin(struct progress *progress, const char *path, const char *doing)
+{
+	*progress = (struct progress){ .path = path, .doing = doing };
+	clock_gettime(CLOCK_MONOTONIC, &progress->began);
+	sem_init(&progress->end, 0, 0);
+	progress->running = !pthread_create(&progress->thread, NULL, tell, progress);
+}
+
+static void hide(void)
+{
+	if (isatty(STDERR_FILENO))
+		fputs("\r\033[K", stderr);
+}
+
+/**
+ * progress_pause - clear the terminal line for other output, and report nothing until progress_go_on()
+ */
+void progress_pause(void)
+{
+	flockfile(stdout);
+	hide();
+}
+
+/**
+ * progress_go_on - report again, after progress_pause()
+ */
+void progress_go_on(void)
+{
+	funlockfile(stdout);
+}
+
+/**
+ * progress_end - end the reports
+ * @progress: from progress_begin()
+ */
+void progress_end(struct progress *progress)
+{
+	if (progress->running) {
+		sem_post(&progress->end);
+		pthread_join(progress->thread, NULL);
+	}
+	sem_destroy(&progress->end);
+	hide();
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Progress of a long computation in this process.
+ */
+#ifndef FOREBAY_TOOLS_PROGRESS_H
+#define FOREBAY_TOOLS_PROGRESS_H
+
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdbool.h>
+#include <time.h>
+
+struct progress {
+	const char *path, *doing;
+	struct timespec began;
+	bool running;
+	pthread_t thread;
+	sem_t end;
+};
+
+void progress_begin(struct progress *progress, const char *path, const char *doing);
+void progress_pause(void);
+void progress_go_on(void);
+void progress_end(struct progress *progress);
+
+#endif

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Reads a verb's options, and says what is wrong with them. There are long options only: they are typed
+ * rarely and read more often, in scripts.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "kind.h"
+#include "message.h"
+#include "verb.h"
+
+static void print_keys(const struct verb *verb)
+{
+	puts("KEY and VALUE:");
+	for (const struct target_option *option = verb->kind->options; option->key; option++)
+		if (verb->keys == KEYS_ALL || option->later)
+			printf("  %-19s %s\n", option->key, option->values);
+	putchar('\n');
+}
+
+/**
+ * verb_help - print what a verb does and takes
+ * @verb: which
+ */
+void verb_help(const struct verb *verb)
+{
+	printf("usage: forebay %s %s\n\n%s", verb->name, verb->arguments, verb->help);
+	puts("  --help              show this\n");
+	if (verb->keys != KEYS_NONE)
+		print_keys(verb);
+	puts("forebay(8) has the details.");
+}
+
+/**
+ * usage_problem - say what is wrong with a command line
+ * @verb: the verb whose command line it is
+ * @format: the sentence, as for printf()
+ *
+ * Return: USAGE, for the verb to return.
+ */
+enum exit_status usage_problem(const struct verb *verb, const char *format, ...)
+{
+	char *text = NULL;
+	va_list args;
+	int len;
+
+	va_start(args, format);
+	len = vasprintf(&text, format, args);
+	va_end(args);
+	problem("%s", len < 0 ? "wrong usage" : text);
+	advice("usage: forebay %s %s", verb->name, verb->arguments);
+	if (len >= 0)
+		free(text);
+	return USAGE;
+}
+
+/**
+ * next_option - the next option on a verb's command line
+ * @verb: which
+ * @argc: of the verb
+ * @argv: of the verb, its name first
+ *
+ * --help and unknown options end the program here.
+ *
+ * Return: the option's letter, or -1 after the last one.
+ */
+int next_option(const struct verb *verb, int argc, char **argv)
+{
+	int option;
+
+	opterr = 0;
+	option = getopt_long(argc, argv, ":", verb->options, NULL);
+	switch (option) {
+	case 'h':
+		verb_help(verb);
+		exit(DONE);
+	case ':':
+		exit(usage_problem(verb, "%s needs a value", argv[optind - 1]));
+	case '?':
+		/*
+		 * getopt_long() puts the character of a short option into optopt; of a long one, 0 or its
+		 * letter.
+		 */
+		if (argv[optind - 1][0] == '-' && argv[optind - 1][1] == '-')
+			exit(usage_problem(verb, "unknown option '%s', or it takes no value",
+					   argv[optind - 1]));
+		exit(usage_problem(verb, "unknown option '-%c'", optopt));
+	}
+	return option;
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * forebay format: makes an empty store on a device, unless the device can't hold one or holds other data.
+ */
+#include <stdlib.h>
+#include <uuid.h>
+
+#include "../core/host_pm.h"
+#include "base/json.h"
+#include "base/message.h"
+#include "base/verb.h"
+#include "device/fitness.h"
+#include "device/store.h"
+#include "format.h"
+
+enum { OPT_FORCE = 1, OPT_FILES, OPT_UUID, OPT_JSON };
+
+static const struct option options[] = {
+	{ "force", no_argument, NULL, OPT_FORCE },
+	{ "files", required_argument, NULL, OPT_FILES },
+	{ "uuid", required_argument, NULL, OPT_UUID },
+	{ "json", no_argument, NULL, OPT_JSON },
+	OPTION_HELP,
+	{ }
+};
+
+struct request {
+	const char *path;
+	bool force, json, quiet;
+	struct ps_format_options make;
+};
+
+static bool parse_files(const char *text, u32 *files)
+{
+	char *end;
+	unsigned long long n = strtoull(text, &end, 10);
+
+	if (*text < '0' || *text > '9' || *end || !n || n > PS_MAX_FILES)
+		return false;
+	*files = n;
+	return true;
+}
+
+static enum exit_status parse(const struct verb *verb, int argc, char **argv, struct request *req)
+{
+	int option;
+
+	while ((option = next_option(verb, argc, argv)) != -1) {
+		switch (option) {
+		case OPT_FORCE:
+			req->force = true;
+			break;
+		case OPT_FILES:
+			if (!parse_files(optarg, &req->make.nr_files))
+				return usage_problem(verb, "--files %s: expected a number from 1 to %u",
+						     optarg, PS_MAX_FILES);
+			break;
+		case OPT_UUID:
+			if (uuid_parse(optarg, req->make.cache_uuid) ||
+			    uuid_is_null(req->make.cache_uuid))
+				return usage_problem(verb, "--uuid %s: not a UUID", optarg);
+			break;
+		case OPT_JSON:
+			req->json = true;
+			break;
+		}
+	}
+	if (argc - optind != 1)
+		return usage_problem(verb, "expected one device");
+	req->path = argv[optind];
+	return DONE;
+}
+
+/* An unformatted device, or an empty cache, may be overwritten. */
+static bool may_overwrite(const struct request *req, const struct device *dev)
+{
+	enum ps_error err;
+	struct ps ps;
+
+	err = ps_open(&ps, dev->base, dev->size, PS_OPEN_READ_ONLY);
+	return device_may_format(dev, req->force,
+				 err && err != PS_E_NOT_FORMATTED ? ps_strerror(err) : NULL);
+}
+
+static void report(const struct request *req, const struct device *dev, const struct ps *ps)
+{
+	u64 bytes = (u64)ps->nr_pages << PS_PAGE_SHIFT;
+	char uuid[37], size[SIZE_TEXT];
+	json_object *json;
+
+	uuid_text(uuid, ps->super.cache_uuid);
+	if (!req->json) {
+		printf("%s: empty cache, %s in %u pages, room for %u files, UUID %s\n", req->path,
+		       size_text(size, bytes), ps->nr_pages, ps->nr_files, uuid);
+		return;
+	}
+	json = json_object_new_object();
+	json_add_text(json, "device", req->path);
+	json_add_text(json, "cache_uuid", uuid);
+	json_add_number(json, "device_size", dev->size);
+	json_add_number(json, "pages_total", ps->nr_pages);
+	json_add_number(json, "files_total", ps->nr_files);
+	print_json(json);
+}
+
+static enum exit_status make(const struct request *req, const struct device *dev)
+{
+	enum ps_error err;
+	struct ps ps;
+
+	pm_host_map(dev->base, dev->size);
+	err = ps_format(dev->base, dev->size, &req->make);
+	if (err == PS_E_GEOMETRY) {
+		problem("%s has no room for %u file records and as many pages", req->path,
+			req->make.nr_files);
+		advice("Choose fewer with --files, or leave it out.");
+		return FAILED;
+	}
+	if (!err && !device_formatted(dev))
+		return FAILED;
+	if (!err)
+		err = ps_open(&ps, dev->base, dev->size, PS_OPEN_READ_ONLY);
+	if (err) {
+		problem("%s: %s", req->path, ps_strerror(err));
+		return FAILED;
+	}
+	if (!req->quiet)
+		report(req, dev, &ps);
+	return DONE;
+}
+
+static enum exit_status format_device(struct request *req)
+{
+	enum exit_status status;
+	struct device dev;
+
+	if (uuid_is_null(req->make.cache_uuid))
+		uuid_generate(req->make.cache_uuid);
+	if (!device_open(&dev, req->path, DEVICE_WRITE))
+		return FAILED;
+	status = may_overwrite(req, &dev) ? make(req, &dev) : FAILED;
+	device_close(&dev);
+	return status;
+}
+
+/**
+ * format_cache - make an empty cache, like the verb without options
+ * @path: device
+ *
+ * Return: false, after a message, if that failed.
+ */
+bool format_cache(const char *path)
+{
+	return format_device(&(struct request){ .path = path, .quiet = true }) == DONE;
+}
+
+static enum exit_status format(const struct verb *verb, int argc, char **argv)
+{
+	struct request req = { };
+	enum exit_status status = parse(verb, argc, argv, &req);
+
+	return status ?: format_device(&req);
+}
+
+const struct verb verb_format = {
+	.name = "format",
+	.arguments = "[--force] [--files N] [--uuid UUID] [--json] DEVICE",
+	.summary = "make an empty cache on persistent memory",
+	.help = "Makes an empty cache on DEVICE: persistent memory in fsdax mode, like /dev/pmem0,\n"
+		"or a file that is an image of such a device. Refuses a device that is in use, or\n"
+		"that holds something: a file system, or a cache or write log with changes not yet\n"
+		"written back.\n"
+		"\n"
+		"  --force             overwrite whatever the device holds\n"
+		"  --files N           room for N files with pages in the cache at a time\n"
+		"                      (default: one for each 16 pages)\n"
+		"  --uuid UUID         name the cache; default: a random one\n"
+		"  --json              say in JSON what was made\n",
+	.options = options,
+	.destroys = true,
+	.run = format,
+};

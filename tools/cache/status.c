@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * forebay status: gathers the state of caches: of mounted ones from sysfs, of others from the device.
+ */
+#include <dirent.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "base/json.h"
+#include "base/message.h"
+#include "base/verb.h"
+#include "device/store.h"
+#include "sys/mounts.h"
+#include "sys/release.h"
+#include "sys/sysfs.h"
+#include "status.h"
+#include "unmounted.h"
+
+enum { OPT_JSON = 1 };
+
+static const struct option options[] = {
+	{ "json", no_argument, NULL, OPT_JSON },
+	OPTION_HELP,
+	{ }
+};
+
+struct gathering {
+	struct forebay_mounts mounts;
+	json_object *caches;		/* array, also of files, which have a key "file" */
+};
+
+/* Adds where a cache is mounted, and over which lower directory. */
+static void add_mounts(json_object *cache, const char *name, const struct forebay_mounts *mounts)
+{
+	const struct forebay_mount *first = mount_of_cache(mounts, name);
+	json_object *targets = json_object_new_array();
+
+	for (int i = 0; i < mounts->n; i++)
+		if (!strcmp(mounts->mount[i].cache, name))
+			json_object_array_add(targets,
+					      json_object_new_string(mounts->mount[i].target));
+	json_object_object_add(cache, "mountpoints", targets);
+	json_object_object_add(cache, "lower",
+			       first ? json_object_new_string(first->lower) : NULL);
+}
+
+static json_object *attribute_value(const char *text)
+{
+	char *end;
+	long long number = strtoll(text, &end, 10);
+
+	if (*text && !*end)
+		return json_object_new_int64(number);
+	return json_object_new_string(text);
+}
+
+static int is_name(const struct dirent *entry)
+{
+	return entry->d_name[0] != '.';
+}
+
+/* Gathers every attribute that the kernel shows, including unknown ones. */
+static bool gather_mounted(struct gathering *all, const char *name)
+{
+	char folder[PATH_MAX], path[PATH_MAX], text[PATH_MAX];
+	struct dirent **entries;
+	json_object *cache;
+	int n;
+
+	n = scandir(kernel_path(folder, FOREBAY_SYSFS "/%s", name), &entries, is_name, alphasort);
+	if (n < 0) {
+		problem("cannot read %s: %s", folder, strerror(errno));
+		return false;
+	}
+	cache = json_object_new_object();
+	snprintf(text, sizeof(text), "/dev/%s", name);
+	json_add_text(cache, "device", text);
+	json_add_flag(cache, "mounted", true);
+	add_mounts(cache, name, &all->mounts);
+	for (int i = 0; i < n; i++) {
+		kernel_path(path, FOREBAY_SYSFS "/%s/%s", name, entries[i]->d_name);
+		if (kernel_read(path, text, sizeof(text)))
+			json_object_object_add(cache, entries[i]->d_name, attribute_value(text));
+		free(entries[i]);
+	}
+	free(entries);
+	json_object_array_add(all->caches, cache);
+	return true;
+}
+
+static void add_unmounted(void *arg, const struct unmounted *found)
+{
+	json_object *cache = json_object_new_object();
+	struct gathering *all = arg;
+
+	json_add_text(cache, "device", found->dev->path);
+	json_add_flag(cache, "mounted", false);
+	add_mounts(cache, "", &(struct forebay_mounts){ });
+	store_describe(found->ps, found->counts, cache);
+	json_object_array_add(all->caches, cache);
+}
+
+static bool gather_unmounted(struct gathering *all, const char *path)
+{
+	struct store_counts counts;
+	struct device dev;
+	enum ps_error err;
+	struct ps ps;
+
+	if (!device_open(&dev, path, 0))
+		return false;
+	err = ps_open(&ps, dev.base, dev.size, PS_OPEN_READ_ONLY);
+	if (err) {
+		problem("%s: %s", path, ps_strerror(err));
+		if (err == PS_E_CORRUPT || err == PS_E_GEOMETRY)
+			advice("`forebay check %s` tells more.", path);
+		device_close(&dev);
+		return false;
+	}
+	store_count(&ps, &counts);
+	add_unmounted(all, &(struct unmounted){ &dev, &ps, &counts });
+	device_close(&dev);
+	return true;
+}
+
+static bool is_mounted(const char *name)
+{
+	uint64_t pages;
+
+	return cache_attribute(name, "pages_total", &pages);
+}
+
+static bool gather_one_file(struct gathering *all, const char *path)
+{
+	bool good = true;
+	json_object *file = gather_file(path, &good);
+
+	if (file)
+		json_object_array_add(all->caches, file);
+	return good;
+}
+
+/* @path is a device, an image, or anything on a forebay mount. */
+static bool gather_one(struct gathering *all, const char *path)
+{
+	const struct forebay_mount *mount = mount_of_path(&all->mounts, path);
+	char name[NAME_MAX + 1];
+	struct stat st;
+
+	if (stat(path, &st)) {
+		problem("cannot find %s: %s", path, strerror(errno));
+		return false;
+	}
+	if (mount && S_ISREG(st.st_mode))
+		return gather_one_file(all, path);
+	if (mount)
+		return gather_mounted(all, mount->cache);
+	if (S_ISDIR(st.st_mode)) {
+		if (say_older(path))
+			return false;
+		problem("%s is not on a forebay mount", path);
+		advice("`forebay status` lists the mounts.");
+		return false;
+	}
+	if (S_ISBLK(st.st_mode) && disk_name(st.st_rdev, name) && is_mounted(name))
+		return gather_mounted(all, name);
+	return gather_unmounted(all, path);
+}
+
+static bool gather_all(struct gathering *all)
+{
+	char folder[PATH_MAX];
+	struct dirent **entries;
+	bool good = true;
+	int n;
+
+	n = scandir(kernel_path(folder, FOREBAY_SYSFS), &entries, is_name, versionsort);
+	for (int i = 0; i < n; i++) {
+		good = gather_mounted(all, entries[i]->d_name) && good;
+		free(entries[i]);
+	}
+	if (n >= 0)
+		free(entries);
+	unmounted_each(add_unmounted, all);
+	return good;
+}
+
+static void print(const struct gathering *all)
+{
+	size_t n = json_object_array_length(all->caches);
+	json_object *one;
+
+	for (size_t i = 0; i < n; i++) {
+		if (i)
+			putchar('\n');
+		one = json_object_array_get_idx(all->caches, i);
+		if (json_object_object_get(one, "file"))
+			print_file(one);
+		else
+			print_cache(one);
+	}
+}
+
+static void say_none_mounted(void)
+{
+	char text[ADVICE_TEXT];
+
+	puts("No forebay file system is mounted.");
+	if (module_is_elsewhere("forebay", text))
+		puts(text);
+}
+
+static enum exit_status status(const struct verb *verb, int argc, char **argv)
+{
+	struct gathering all;
+	bool json = false, good = true;
+
+	while (next_option(verb, argc, argv) != -1)
+		json = true;
+	if (!mounts_read(&all.mounts))
+		return FAILED;
+	all.caches = json_object_new_array();
+	for (int i = optind; i < argc; i++)
+		good = gather_one(&all, argv[i]) && good;
+	if (optind == argc)
+		good = gather_all(&all);
+	if (!json && good && !json_object_array_length(all.caches))
+		say_none_mounted();
+	if (json) {
+		print_json(all.caches);
+	} else {
+		print(&all);
+		json_object_put(all.caches);
+	}
+	mounts_free(&all.mounts);
+	return good ? DONE : FAILED;
+}
+
+const struct verb verb_status = {
+	.name = "status",
+	.arguments = "[--json] [MOUNTPOINT|DEVICE|FILE]...",
+	.summary = "show what caches hold and do, or where a file is",
+	.help = "Shows the caches that are mounted, and those that aren't though they hold what their\n"
+		"lower directory lacks; or those of the mount points and devices named.\n"
+		"A device that is not mounted is read directly, which takes root. Of a file on a\n"
+		"mount: which ranges are mapped, attached, pinned or locked, and its pages by state.\n"
+		"\n"
+		"  --json              a JSON array with an object for each cache or file\n",
+	.options = options,
+	.run = status,
+};

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Prints the state of a cache as a table, with a sentence for each problem that the user can solve.
+ */
+#include <inttypes.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "../core/format.h"
+#include "base/json.h"
+#include "base/message.h"
+#include "status.h"
+
+#define BAR_WIDTH	40
+
+static bool has(json_object *cache, const char *key)
+{
+	return json_object_object_get(cache, key);
+}
+
+static const char *pages_text(char buffer[SIZE_TEXT], uint64_t pages)
+{
+	return size_text(buffer, pages << PS_PAGE_SHIFT);
+}
+
+static double percent(uint64_t part, uint64_t whole)
+{
+	return whole ? 100.0 * part / whole : 0;
+}
+
+static void print_title(json_object *cache)
+{
+	json_object *targets = json_object_object_get(cache, "mountpoints");
+	size_t n = json_object_array_length(targets);
+
+	fputs(style(stdout, BOLD), stdout);
+	for (size_t i = 0; i < n; i++)
+		printf("%s%s", i ? ", " : "",
+		       json_object_get_string(json_object_array_get_idx(targets, i)));
+	if (!n)
+		printf("%s", json_text(cache, "device"));
+	puts(plain(stdout));
+	if (!json_flag(cache, "mounted"))
+		puts("  not mounted");
+	else if (!n)
+		puts("  mounted where this process cannot see it");
+}
+
+static void print_identity(json_object *cache)
+{
+	const char *lower = json_text(cache, "lower"), *persistence = json_text(cache, "persistence");
+	char size[SIZE_TEXT];
+
+	row("cache");
+	printf("%s, %s, UUID %s\n", json_text(cache, "device"),
+	       pages_text(size, json_number(cache, "pages_total")), json_text(cache, "cache_uuid"));
+	row("lower");
+	if (!json_text(cache, "lower_uuid"))
+		puts("none yet");
+	else
+		printf("%s%sfile system %s\n", lower ?: "", lower ? " on " : "",
+		       json_text(cache, "lower_uuid"));
+	if (has(cache, "mode")) {
+		row("mode");
+		puts(json_text(cache, "mode"));
+	}
+	if (has(cache, "pin_limit")) {
+		row("pinned");
+		printf("%s", pages_text(size, json_number(cache, "pages_pinned")));
+		printf(" of at most %s", pages_text(size, json_number(cache, "pin_limit")));
+		printf(", %s per user\n", pages_text(size, json_number(cache, "pin_limit_user")));
+	}
+	if (persistence) {
+		row("durable in");
+		puts(!strcmp(persistence, "cpu-cache") ? "CPU caches" :
+		     !strcmp(persistence, "memory-controller") ?
+		     "the memory controller (caches are flushed)" : persistence);
+	}
+}
+
+static void print_share(const char *name, uint64_t pages, uint64_t total, const char *note)
+{
+	char size[SIZE_TEXT];
+
+	row(name);
+	printf("%12s %5.1f %%%s\n", pages_text(size, pages), percent(pages, total), note);
+}
+
+/* Cells of the bar for a share; a share of at least one page gets at least one cell. */
+static int cells(uint64_t pages, uint64_t total)
+{
+	int n = total ? pages * BAR_WIDTH / total : 0;
+
+	return pages && !n ? 1 : n;
+}
+
+static void print_bar(uint64_t out_of_sync, uint64_t clean, uint64_t total)
+{
+	int hot = cells(out_of_sync, total), warm = cells(clean, total);
+
+	if (hot + warm > BAR_WIDTH)
+		warm = BAR_WIDTH - hot;
+	row("");
+	putchar('[');
+	fputs(style(stdout, YELLOW), stdout);
+	for (int i = 0; i < hot; i++)
+		putchar('#');
+	fputs(style(stdout, GREEN), stdout);
+	for (int i = 0; i < warm; i++)
+		putchar('=');
+	fputs(plain(stdout), stdout);
+	printf("%*s]\n", BAR_WIDTH - hot - warm, "");
+}
+
+static void print_pages(json_object *cache)
+{
+	uint64_t total = json_number(cache, "pages_total"), out_of_sync = json_number(cache, "pages_out_of_sync");
+	uint64_t clean = json_number(cache, "pages_clean"), free = json_number(cache, "pages_free");
+	uint64_t unplaced = json_number(cache, "pages_unplaced");
+	uint64_t known = out_of_sync + clean + free + unplaced;
+	char size[SIZE_TEXT], note[64] = "";
+
+	if (json_number(cache, "pages_dirty"))
+		snprintf(note, sizeof(note), "  (%s of it being written through mappings)",
+			 pages_text(size, json_number(cache, "pages_dirty")));
+	print_share("out-of-sync", out_of_sync, total, note);
+	print_share("clean", clean, total, "");
+	print_share("free", free, total, "");
+	if (unplaced)
+		print_share("unplaced", unplaced, total, "");
+	if (known < total && json_flag(cache, "mounted"))
+		print_share("on the way", total - known, total, "");
+	print_bar(out_of_sync, clean, total);
+	row("files");
+	printf("%llu of %llu\n", json_number(cache, "files_used"),
+	       json_number(cache, "files_total"));
+}
+
+static void print_work(json_object *cache)
+{
+	uint64_t absorbed = json_number(cache, "syncs_absorbed"), lower = json_number(cache, "syncs_lower");
+	char size[SIZE_TEXT];
+
+	row("syncs");
+	printf("%" PRIu64 " absorbed (%.1f %%), %" PRIu64 " went below\n", absorbed,
+	       percent(absorbed, absorbed + lower), lower);
+	row("moved in");
+	printf("%s\n", pages_text(size, json_number(cache, "pages_absorbed")));
+	row("written back");
+	printf("%s\n", pages_text(size, json_number(cache, "pages_written_back")));
+	row("reclaimed");
+	printf("%s\n", pages_text(size, json_number(cache, "pages_reclaimed")));
+	if (json_number(cache, "pages_recovered")) {
+		row("recovered");
+		printf("%s at mount\n", pages_text(size, json_number(cache, "pages_recovered")));
+	}
+}
+
+static void mark(const char *colour)
+{
+	printf("  %s!%s ", style(stdout, colour), plain(stdout));
+}
+
+static const char *first_mountpoint(json_object *cache)
+{
+	json_object *targets = json_object_object_get(cache, "mountpoints");
+	json_object *first = json_object_array_get_idx(targets, 0);
+
+	return first ? json_object_get_string(first) : "MOUNTPOINT";
+}
+
+static void say_unplaced(json_object *cache)
+{
+	uint64_t pages = json_number(cache, "pages_unplaced");
+	char size[SIZE_TEXT];
+
+	if (!pages)
+		return;
+	mark(RED);
+	printf("%" PRIu64 " page%s (%s) can't be placed: the lower file is gone or can't be opened (see dmesg).\n"
+	       "    Kept, and tried again by `forebay drain`; `forebay drain --discard-unplaced %s` gives up on them.\n",
+	       pages, PLURAL(pages), pages_text(size, pages), first_mountpoint(cache));
+}
+
+static void say_writeback(json_object *cache)
+{
+	uint64_t failed = json_number(cache, "writeback_errors");
+	int err = -json_object_get_int(json_object_object_get(cache, "last_error"));
+
+	if (err) {
+		mark(RED);
+		printf("Writing back fails: %s (%" PRIu64 " attempt%s so far).\n"
+		       "    Nothing is lost: the pages stay in the cache, and are tried again. %s\n",
+		       strerror(err), failed, PLURAL(failed), lower_advice(err));
+	} else if (failed) {
+		mark(YELLOW);
+		printf("Writing back failed %" PRIu64 " time%s since mount; the latest attempt succeeded.\n",
+		       failed, PLURAL(failed));
+	}
+}
+
+static void say_full(json_object *cache)
+{
+	uint64_t full = json_number(cache, "cache_full");
+
+	if (!full)
+		return;
+	mark(YELLOW);
+	printf("%" PRIu64 " sync%s found the cache full and went to storage; a larger cache would take them.\n",
+	       full, PLURAL(full));
+}
+
+static void say_volatile(json_object *cache)
+{
+	if (!json_number(cache, "volatile_cache"))
+		return;
+	mark(RED);
+	puts("The cache is ordinary memory: what is synced goes with the power. For trying things out only.");
+}
+
+static void say_unmounted(json_object *cache)
+{
+	uint64_t damaged = json_number(cache, "records_damaged"), pages = json_number(cache, "pages_out_of_sync");
+
+	if (damaged) {
+		mark(RED);
+		printf("%" PRIu64 " record%s damaged; `forebay check %s` tells more.\n", damaged,
+		       damaged == 1 ? " is" : "s are", json_text(cache, "device"));
+	}
+	if (pages && !json_flag(cache, "mounted")) {
+		mark(YELLOW);
+		printf("The lower file system lacks what is out-of-sync. To have it there, mount and unmount:\n"
+		       "    mount -t forebay -o cache=%s LOWER MOUNTPOINT\n", json_text(cache, "device"));
+	}
+}
+
+/**
+ * print_cache - print the state of one cache
+ * @cache: as status.h has it
+ */
+void print_cache(json_object *cache)
+{
+	print_title(cache);
+	print_identity(cache);
+	print_pages(cache);
+	if (json_flag(cache, "mounted"))
+		print_work(cache);
+	say_volatile(cache);
+	say_unplaced(cache);
+	say_writeback(cache);
+	say_full(cache);
+	say_unmounted(cache);
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Whether Forebay can use a device, whether the device may be formatted, and whether that succeeded.
+ */
+#include <string.h>
+
+#include "../core/host_pm.h"
+#include "base/message.h"
+#include "sys/namespace.h"
+#include "sys/signature.h"
+#include "sys/sysfs.h"
+#include "fitness.h"
+#include "worth.h"
+
+/**
+ * device_usable - check that a device is synchronous persistent memory with DAX
+ * @dev: device, or an image of one
+ *
+ * Return: false, after a message, if not.
+ */
+bool device_usable(const struct device *dev)
+{
+	struct pm_namespace ns;
+	char dax[8] = "";
+	bool known;
+
+	if (!dev->is_disk)
+		return true;
+	known = namespace_of_disk(dev->name, &ns);
+	if (known && ns.virtio) {
+		problem("%s is virtio-pmem, which needs a call to the host to make data durable",
+			dev->path);
+		advice("Forebay cannot use it: give the guest an NVDIMM instead.");
+		return false;
+	}
+	disk_attribute(dev->rdev, "queue/dax", dax, sizeof(dax));
+	if (!strcmp(dax, "1"))
+		return true;
+	if (known) {
+		problem("%s is %s in %s mode, without DAX; it must be in fsdax mode",
+			dev->path, ns.name, ns.mode);
+		advice("Convert it (its contents are lost): ndctl create-namespace -f -e %s -m fsdax --map=mem",
+		       ns.name);
+	} else {
+		problem("%s is not persistent memory: it has no DAX", dev->path);
+		advice("`ndctl list` shows the persistent memory there is.");
+	}
+	return false;
+}
+
+static bool holds_foreign_data(const struct device *dev)
+{
+	char text[200];
+	int found = signature_find(dev->fd, text, sizeof(text));
+
+	if (found > 0) {
+		problem("%s holds %s", dev->path, text);
+		advice("`wipefs %s` shows more. To overwrite it: --force", dev->path);
+	} else if (found < 0) {
+		problem("cannot find out what %s holds", dev->path);
+		advice("To overwrite it whatever it is: --force");
+	}
+	return found;
+}
+
+/**
+ * device_may_format - check that a device may be formatted
+ * @dev: device, mapped
+ * @force: overwrite anything that it holds
+ * @wrong: what is wrong with a cache or log that it holds already; NULL: nothing
+ *
+ * Return: false, after a message, if not.
+ */
+bool device_may_format(const struct device *dev, bool force, const char *wrong)
+{
+	if (!device_usable(dev))
+		return false;
+	if (force)
+		return true;
+	if (!expendable(dev) || holds_foreign_data(dev))
+		return false;
+	if (wrong) {
+		problem("%s: %s", dev->path, wrong);
+		advice("To overwrite whatever is there: --force");
+	}
+	return !wrong;
+}
+
+/**
+ * device_formatted - finish formatting: report write errors, and wipe foreign signatures
+ * @dev: device, mapped by pm_host_map()
+ *
+ * New superblocks and tables have overwritten some signatures of file systems. Others lie elsewhere, and
+ * are wiped now.
+ *
+ * Return: false, after a message, if that failed.
+ */
+bool device_formatted(const struct device *dev)
+{
+	if (pm_host_error())
+		problem("writing to %s failed: %s", dev->path, strerror(pm_host_error()));
+	else if (!signature_wipe_all(dev->fd))
+		problem("cannot wipe what %s held before", dev->path);
+	else
+		return true;
+	return false;
+}
