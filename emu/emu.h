@@ -7,7 +7,7 @@
  *   device.c    one device: its memory, its disk, its DAX interface
  *   sysfs.c     /sys/block/forebay-emuN/emu/
  *   delay.c     delays: of the block device's copies, and of the copies by core/'s primitives
- *   observe.c   probes for these primitives' stores, copies and fences (core/pm_trace.h)
+ *   observe.c   probes for these primitives' stores, copies and fences (core/pm/trace.h)
  *   shadow.c    what is durable of a tracked device
  *   cut.c       what a power cut would leave, copied to other devices
  *

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Observes how Forebay's modules use persistent memory. Each module has the tracepoints of
- * core/pm_trace.h. They get probes when the module is loaded, or when this module is.
+ * core/pm/trace.h. They get probes when the module is loaded, or when this module is.
  *
  * The probes run in the context of the module's store, with preemption off.
  */

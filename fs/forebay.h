@@ -62,8 +62,8 @@
 #include <linux/xarray.h>
 
 #include "../include/uapi/linux/forebay.h"
-#include "../core/pagestore.h"
-#include "../core/pm_ranges.h"
+#include "../core/store/store.h"
+#include "../core/pm/ranges.h"
 #include "range_lock.h"
 
 #undef pr_fmt

@@ -3,7 +3,7 @@
  * The log device: claims and maps it, and opens its log.
  *
  * device-mapper claims the devices of all its tables with the same holder. So the log's memory is
- * registered, too (core/pm_ranges.h). Two tables may have the memory only if they belong to the same
+ * registered, too (core/pm/ranges.h). Two tables may have the memory only if they belong to the same
  * mapped device, of which one table runs at a time (state.c).
  */
 #include <linux/dax.h>

@@ -8,7 +8,7 @@
  *	  space.c			waits while the log has little space
  *	  append.c: dwl_append()	takes a slot and space in the log, copies, commits
  *	    slot.c			which writer appends to which chunk; opens generations
- *	    core/writelog_append.c	the only code that writes the log
+ *	    core/log/append.c		the only code that writes the log
  *	  index.c			where the newest version of each block is
  * The way of its data to the origin:
  *	writeback.c			one generation after the other, the oldest first
@@ -62,8 +62,8 @@
 #include <linux/srcu.h>
 #include <linux/wait.h>
 
-#include "../../core/pm_ranges.h"
-#include "../../core/writelog.h"
+#include "../../core/pm/ranges.h"
+#include "../../core/log/log.h"
 #include "../latency.h"
 
 #define DM_MSG_PREFIX "forebay-wlog"

@@ -5,7 +5,7 @@
 #ifndef FOREBAY_TESTS_CORE_PM_SIM_H
 #define FOREBAY_TESTS_CORE_PM_SIM_H
 
-#include "env.h"
+#include "pm/env.h"
 
 /* Where stores are lost: what is not written back, or only what is not fenced. */
 enum sim_domain { SIM_MEM_CTRL, SIM_CPU_CACHE };

@@ -6,7 +6,7 @@
 #ifndef FOREBAY_TESTS_CORE_VIEW_H
 #define FOREBAY_TESTS_CORE_VIEW_H
 
-#include "pagestore.h"
+#include "store/store.h"
 
 #define VIEW_FILES	16
 #define VIEW_PAGES	64

@@ -3,7 +3,7 @@
  * What each function of the write log does when nothing goes wrong, and at its
  * limits.
  */
-#include "pagestore.h"
+#include "store/store.h"
 #include "test.h"
 #include "writelog_crash.h"
 

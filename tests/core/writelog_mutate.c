@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "pm_sim.h"
-#include "writelog_layout.h"
+#include "log/layout.h"
 #include "writelog_mutate.h"
 
 static u64 random64(void)

@@ -5,7 +5,7 @@
 #ifndef FOREBAY_TESTS_CORE_WRITELOG_MUTATE_H
 #define FOREBAY_TESTS_CORE_WRITELOG_MUTATE_H
 
-#include "env.h"
+#include "pm/env.h"
 
 void log_mutate(u8 *image, u64 size);
 

@@ -5,7 +5,7 @@
 #ifndef FOREBAY_TESTS_CORE_WRITELOG_VIEW_H
 #define FOREBAY_TESTS_CORE_WRITELOG_VIEW_H
 
-#include "writelog.h"
+#include "log/log.h"
 
 /* Of every log that is tested; small, so that millions can be replayed. */
 #define LOG_SIZE	WL_MIN_SIZE

@@ -44,8 +44,8 @@ def build_helper(name, *core_files):
     """Builds a helper that writes records with core's own code. The test machine uses what the host has built."""
     program = BUILD / name
     core = CHECKOUT / "core"
-    sources = [CHECKOUT / f"tests/tools/{name}.c", *(core / file for file in core_files), core / "host_pm.c"]
-    newest = max(path.stat().st_mtime for path in [*sources, *core.glob("*.h")])
+    sources = [CHECKOUT / f"tests/tools/{name}.c", *(core / file for file in core_files), core / "pm/host.c"]
+    newest = max(path.stat().st_mtime for path in [*sources, *core.glob("*/*.h")])
     if not program.exists() or program.stat().st_mtime < newest:
         program.parent.mkdir(parents=True, exist_ok=True)
         subprocess.run(["gcc", "-std=gnu11", "-D_GNU_SOURCE", "-O1", "-Wall", "-Wextra", "-Werror", f"-I{core}",
@@ -56,19 +56,19 @@ def build_helper(name, *core_files):
 @pytest.fixture(scope="session")
 def make_store():
     """Makes a cache hold files and pages."""
-    return build_helper("make_store", "pagestore.c", "super.c")
+    return build_helper("make_store", "store/store.c", "store/super.c")
 
 
 @pytest.fixture(scope="session")
 def make_log():
     """Makes a write log hold entries."""
-    return build_helper("make_log", *(f"writelog_{part}.c" for part in ("super", "gen", "append", "replay")))
+    return build_helper("make_log", *(f"log/{part}.c" for part in ("super", "gen", "append", "replay")))
 
 
 @pytest.fixture(scope="session")
 def fuzz_log():
     """Changes a log as the fuzzer of tests/core does: fuzz_log PATH SEED."""
-    return build_helper("fuzz_log", "writelog_super.c", "../tests/core/writelog_mutate.c")
+    return build_helper("fuzz_log", "log/super.c", "../tests/core/writelog_mutate.c")
 
 
 @pytest.fixture

@@ -17,8 +17,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "../../core/host_pm.h"
-#include "../../core/writelog.h"
+#include "../../core/pm/host.h"
+#include "../../core/log/log.h"
 
 static struct wl wl;
 static struct wl_slot slot;

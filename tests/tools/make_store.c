@@ -14,8 +14,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "../../core/host_pm.h"
-#include "../../core/pagestore.h"
+#include "../../core/pm/host.h"
+#include "../../core/store/store.h"
 
 static struct ps open_store(const char *path)
 {

@@ -109,7 +109,7 @@ def test_both_superblock_copies_damaged(below):
 
 
 def a_record_in_use():
-    """Offset of the first page record that is not free (core/format.h)."""
+    """Offset of the first page record that is not free (core/store/format.h)."""
     with open(PMEM, "rb") as file:
         pages, _, table = struct.unpack("<QQQ", file.read(PAGE)[56:80])
         file.seek(table)

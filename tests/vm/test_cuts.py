@@ -41,7 +41,7 @@ class Pair:
         run(f"mount {storage} {lower} && mount -t forebay -o cache={cache},allow_volatile_cache {lower} {folder}")
 
     def record_states(self):
-        """Of the file records in use, as core/format.h has it: 1 live, 2 unlinked."""
+        """Of the file records in use, as core/store/format.h has it: 1 live, 2 unlinked."""
         fd = os.open(self.cache, os.O_RDONLY | os.O_DIRECT)
         with mmap.mmap(-1, 16 * PAGE) as table:
             os.preadv(fd, [table], 2 * PAGE)

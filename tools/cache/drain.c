@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../core/format.h"
+#include "../core/store/format.h"
 #include "base/message.h"
 #include "base/verb.h"
 #include "sys/mounts.h"

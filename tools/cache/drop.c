@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "../core/format.h"
+#include "../core/store/format.h"
 #include "base/json.h"
 #include "base/message.h"
 #include "range.h"

@@ -4,13 +4,13 @@
  * mounted.
  *
  * Such a record can't be attributed to a file or page, or contradicts another record. No other record is
- * changed. check.c lists the records, and the user confirms, before anything is written. core/repair.c
+ * changed. check.c lists the records, and the user confirms, before anything is written. core/store/repair.c
  * writes.
  */
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "../core/host_pm.h"
+#include "../core/pm/host.h"
 #include "base/message.h"
 #include "repair.h"
 

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../core/format.h"
+#include "../core/store/format.h"
 #include "base/json.h"
 #include "base/message.h"
 #include "status.h"

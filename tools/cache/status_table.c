@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "../core/format.h"
+#include "../core/store/format.h"
 #include "base/json.h"
 #include "base/message.h"
 #include "status.h"

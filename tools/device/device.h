@@ -12,7 +12,7 @@
 #include <limits.h>
 #include <sys/types.h>
 
-#include "../core/pagestore.h"
+#include "../core/store/store.h"
 
 struct device {
 	const char *path;

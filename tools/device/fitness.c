@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "../core/host_pm.h"
+#include "../core/pm/host.h"
 #include "base/message.h"
 #include "sys/namespace.h"
 #include "sys/signature.h"

@@ -18,8 +18,8 @@
 #include <unistd.h>
 #include <uuid.h>
 
-#include "../core/pagestore.h"
-#include "../core/writelog.h"
+#include "../core/store/store.h"
+#include "../core/log/log.h"
 #include "sys/sysfs.h"
 #include "identity.h"
 

@@ -5,7 +5,7 @@
 #ifndef FOREBAY_TOOLS_WRITELOG_LOG_H
 #define FOREBAY_TOOLS_WRITELOG_LOG_H
 
-#include "../core/writelog.h"
+#include "../core/log/log.h"
 #include "store.h"
 
 /* Counted by a replay. */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <uuid.h>
 
-#include "../core/host_pm.h"
+#include "../core/pm/host.h"
 #include "base/json.h"
 #include "base/message.h"
 #include "base/verb.h"

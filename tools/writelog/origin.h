@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "../core/writelog.h"
+#include "../core/log/log.h"
 
 void origin_name(const char *path, dev_t rdev, u8 id[WL_ORIGIN_ID_SIZE]);
 bool origin_fingerprint(const struct wl *wl, const char *path, uint64_t sectors, u32 *fingerprint);

@@ -4,7 +4,7 @@
  * a no-op while unused. The module that stores doesn't depend on the module that observes, and the two
  * may be loaded in any order.
  *
- * Each module that uses core/ defines the tracepoints once, in pm_trace.c.
+ * Each module that uses core/ defines the tracepoints once, in trace.c.
  */
 #ifndef FOREBAY_CORE_PM_TRACE_H
 #define FOREBAY_CORE_PM_TRACE_H

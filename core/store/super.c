@@ -11,11 +11,10 @@
  *   - nothing on the device is used before its checksum and its geometry
  *     have been verified.
  *
- * pagestore.c has the records behind the superblock.
+ * store.c has the records behind the superblock.
  */
-#include "pagestore.h"
-#include "supers.h"
-#include "writelog_format.h"
+#include "../pm/supers.h"
+#include "store.h"
 
 static_assert(sizeof(struct ps_super_onmedia) == 144);
 static_assert(offsetof(struct ps_super_onmedia, cache_uuid) == sizeof(struct super_head_onmedia));

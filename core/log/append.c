@@ -8,9 +8,9 @@
  *   - only the slot's own chunk is touched here, so slots are independent of
  *     each other.
  *
- * The caller decides which chunk a slot has; see writelog.h.
+ * The caller decides which chunk a slot has; see log.h.
  */
-#include "writelog_layout.h"
+#include "layout.h"
 
 static_assert(sizeof(struct wl_entry_onmedia) == WL_LINE);
 

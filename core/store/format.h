@@ -20,12 +20,11 @@
  *     has the same generation: freeing a file record drops all its pages at
  *     once.
  */
-#ifndef FOREBAY_CORE_FORMAT_H
-#define FOREBAY_CORE_FORMAT_H
+#ifndef FOREBAY_CORE_STORE_FORMAT_H
+#define FOREBAY_CORE_STORE_FORMAT_H
 
-#include "env.h"
+#include "../pm/env.h"
 
-#define PS_MAGIC		0x0059414245524f46ULL	/* "FOREBAY\0" */
 #define PS_VERSION		1
 #define PS_PAGE_SHIFT		12
 #define PS_PAGE_SIZE		(1u << PS_PAGE_SHIFT)
@@ -39,7 +38,7 @@
  * newer one. All versions keep this struct and the range of its crc; newer versions append fields.
  */
 struct ps_super_onmedia {
-	__le64	magic;
+	__le64	magic;			/* PS_MAGIC: pm/supers.h */
 	__le32	version;
 	__le32	crc;			/* crc32c of the struct with crc == 0 */
 	__le64	seq;

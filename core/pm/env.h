@@ -14,12 +14,12 @@
  *   pm_fence    all that was copied or flushed before is durable before
  *               anything stored after
  *
- * In the kernel they are inline. A program links one of two implementations: core/host_pm.c over a
+ * In the kernel they are inline. A program links one of two implementations: core/pm/host.c over a
  * mapping of the device (the forebay command), or tests/core/pm_sim.c, which cuts the power between any
  * two of them.
  */
-#ifndef FOREBAY_CORE_ENV_H
-#define FOREBAY_CORE_ENV_H
+#ifndef FOREBAY_CORE_PM_ENV_H
+#define FOREBAY_CORE_PM_ENV_H
 
 #ifdef __KERNEL__
 
@@ -39,7 +39,7 @@
 #include <asm/barrier.h>
 #include <asm/byteorder.h>
 
-#include "pm_trace.h"
+#include "trace.h"
 
 /*
  * For a header or a word: crc32c() would first clear a descriptor of six times that size, for the

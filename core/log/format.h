@@ -29,12 +29,11 @@
  *     word, made after their headers and data are durable;
  *   - a generation changes its state by ONE aligned 8-byte store of its word.
  */
-#ifndef FOREBAY_CORE_WRITELOG_FORMAT_H
-#define FOREBAY_CORE_WRITELOG_FORMAT_H
+#ifndef FOREBAY_CORE_LOG_FORMAT_H
+#define FOREBAY_CORE_LOG_FORMAT_H
 
-#include "env.h"
+#include "../pm/env.h"
 
-#define WL_MAGIC		0x474f4c5942524f46ULL	/* "FORBYLOG" */
 #define WL_VERSION		1
 #define WL_PAGE_SIZE		4096u
 #define WL_UUID_SIZE		16
@@ -47,7 +46,7 @@
  * newer one.
  */
 struct wl_super_onmedia {
-	__le64	magic;
+	__le64	magic;			/* WL_MAGIC: pm/supers.h */
 	__le32	version;
 	__le32	crc;			/* crc32c of the struct with crc == 0 */
 	__le64	seq;

@@ -3,10 +3,10 @@
  * The layout of a log in memory, and the encoding of its two kinds of words. For the writelog_*.c files
  * only.
  */
-#ifndef FOREBAY_CORE_WRITELOG_LAYOUT_H
-#define FOREBAY_CORE_WRITELOG_LAYOUT_H
+#ifndef FOREBAY_CORE_LOG_LAYOUT_H
+#define FOREBAY_CORE_LOG_LAYOUT_H
 
-#include "writelog.h"
+#include "log.h"
 
 /* False: the word can't be read. */
 static inline bool wl_load(const __le64 *word, u64 *value)

@@ -6,7 +6,7 @@
  * Only the command uses this. It decides what is freed, from the reports of ps_check(). A power cut
  * during a repair leaves a store with less damage, and the repair can be repeated.
  */
-#include "pagestore.h"
+#include "store.h"
 
 static bool names_file(const struct ps *ps, u32 page, u32 file)
 {

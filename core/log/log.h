@@ -53,10 +53,10 @@
  * older version over a newer one that only the origin has. After a crash, open generations count as
  * sealed: nothing is appended to them, and they may be freed as they are.
  */
-#ifndef FOREBAY_CORE_WRITELOG_H
-#define FOREBAY_CORE_WRITELOG_H
+#ifndef FOREBAY_CORE_LOG_LOG_H
+#define FOREBAY_CORE_LOG_LOG_H
 
-#include "writelog_format.h"
+#include "format.h"
 
 enum wl_gen_state { WL_GEN_FREE = 0, WL_GEN_OPEN = 1, WL_GEN_SEALED = 2 };
 
@@ -142,7 +142,7 @@ enum wl_error {
 	WL_E_GEOMETRY,		/* layout reaches beyond the device or overlaps */
 };
 
-/* The superblock: writelog_super.c. */
+/* The superblock: super.c. */
 enum wl_error wl_format(void *base, u64 size, const struct wl_format_options *opt);
 enum wl_error wl_open(struct wl *wl, void *base, u64 size, u32 flags);
 const char *wl_strerror(enum wl_error err);
@@ -170,14 +170,14 @@ u32 wl_fingerprint_blocks(u64 origin_sectors);
 __le32 wl_fingerprint_block(const struct wl *wl, const void *block);
 u32 wl_fingerprint_of(const struct wl *wl, const __le32 *blocks, u32 nr_blocks);
 
-/* Generations: writelog_gen.c. All durable on return. */
+/* Generations: gen.c. All durable on return. */
 int wl_gen_read(const struct wl *wl, u32 gen, struct wl_gen_info *info);
 u64 wl_next_id(const struct wl *wl);
 int wl_gen_open(struct wl *wl, u32 gen, u64 id);
 void wl_gen_seal(struct wl *wl, u32 gen, u64 entries);
 void wl_gen_free(struct wl *wl, u32 gen);
 
-/* Appending: writelog_append.c. */
+/* Appending: append.c. */
 static inline u64 wl_order(u64 id, u32 seq)
 {
 	return id << WL_ID_SHIFT | seq;
@@ -197,7 +197,7 @@ void wl_write(const struct wl *wl, struct wl_slot *slot, const void *src, u32 le
 void wl_end(const struct wl *wl, struct wl_slot *slot, struct wl_entry *entry);
 void wl_commit(const struct wl *wl, struct wl_slot *slot);
 
-/* Reading: writelog_replay.c. */
+/* Reading: replay.c. */
 static inline void *wl_entry_data(const struct wl *wl, const struct wl_entry *entry)
 {
 	return wl->base + entry->data;

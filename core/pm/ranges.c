@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The list of ranges of persistent memory in use; pm_ranges.h says what for. */
+/* The list of ranges of persistent memory in use; ranges.h says what for. */
 #include <linux/list.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/string.h>
 
-#include "pm_ranges.h"
+#include "ranges.h"
 
 static DEFINE_MUTEX(pm_ranges_lock);
 static LIST_HEAD(pm_ranges);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The tracepoints of pm_trace.h, defined once in each module. */
-#include "pm_trace.h"
+/* The tracepoints of trace.h, defined once in each module. */
+#include "trace.h"
 
 DEFINE_TRACE(forebay_pm_store, TP_PROTO(void *to), TP_ARGS(to));
 DEFINE_TRACE(forebay_pm_write, TP_PROTO(void *to, size_t len), TP_ARGS(to, len));

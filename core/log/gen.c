@@ -10,10 +10,10 @@
  *   - of the generations that aren't free, none is older than a free one:
  *     wl_gen_free() is durable before the caller frees the next.
  *
- * The caller has one lock around these functions. writelog_append.c fills a generation,
- * writelog_replay.c reads it.
+ * The caller has one lock around these functions. append.c fills a generation,
+ * replay.c reads it.
  */
-#include "writelog_layout.h"
+#include "layout.h"
 
 static_assert(sizeof(struct wl_gen_onmedia) == WL_LINE);
 static_assert(sizeof(struct wl_chunk_onmedia) == WL_LINE);

@@ -12,7 +12,7 @@
  * super.c has the superblock and opens a store. check.c reads all records and compares them. Nothing
  * here sleeps, locks or allocates.
  */
-#include "pagestore.h"
+#include "store.h"
 
 static_assert(sizeof(struct ps_file_onmedia) == 64);
 static_assert(sizeof(struct ps_page_onmedia) == 16);

@@ -20,8 +20,8 @@
  * ps_pages_free() does both for a batch. A page whose file record was freed (-ESTALE) may be
  * overwritten at once.
  */
-#ifndef FOREBAY_CORE_PAGESTORE_H
-#define FOREBAY_CORE_PAGESTORE_H
+#ifndef FOREBAY_CORE_STORE_STORE_H
+#define FOREBAY_CORE_STORE_STORE_H
 
 #include "format.h"
 

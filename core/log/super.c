@@ -2,17 +2,16 @@
 /*
  * The superblock of a write log: formatting a device, opening a log, binding it to an origin.
  *
- * Invariants, besides those of supers.h:
+ * Invariants, besides those of pm/supers.h:
  *   - no copy is valid while the table and the chunks' words are not: wl_format()
  *     breaks both copies, zeroes those and writes the new copies, a fence after
  *     each of the three;
  *   - no geometry is used before it has been found to lie inside the device.
  *
- * writelog_gen.c has the generations behind the superblock.
+ * gen.c has the generations behind the superblock.
  */
-#include "format.h"
-#include "supers.h"
-#include "writelog_layout.h"
+#include "../pm/supers.h"
+#include "layout.h"
 
 static_assert(sizeof(struct wl_super_onmedia) == 160);
 static_assert(sizeof(struct wl_super_onmedia) <= SUPER_MAX_SIZE);

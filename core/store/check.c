@@ -5,11 +5,11 @@
  * A power cut never leaves anything that is reported here. Free records with leftovers, page records of
  * an earlier life of their file, and an older but valid superblock copy are all normal.
  *
- * pagestore.c verifies single records; this file compares them with each other. For that, record
+ * store.c verifies single records; this file compares them with each other. For that, record
  * numbers are sorted in the caller's array by heapsort: no recursion, no memory, and no bad case that a
  * damaged store could provoke.
  */
-#include "pagestore.h"
+#include "store.h"
 
 struct check {
 	const struct ps *ps;

@@ -10,12 +10,16 @@
  *     changes the other;
  *   - no field is used before the checksum has been verified.
  *
- * The functions are inline because two kernel modules use them, by super.c and writelog_super.c.
+ * The functions are inline because two kernel modules use them, by store/super.c and log/super.c.
  */
-#ifndef FOREBAY_CORE_SUPERS_H
-#define FOREBAY_CORE_SUPERS_H
+#ifndef FOREBAY_CORE_PM_SUPERS_H
+#define FOREBAY_CORE_PM_SUPERS_H
 
 #include "env.h"
+
+/* Each kind names the other one's superblock in its error. */
+#define PS_MAGIC	0x0059414245524f46ULL	/* "FOREBAY\0": a page store */
+#define WL_MAGIC	0x474f4c5942524f46ULL	/* "FORBYLOG": a write log */
 
 #define SUPER_PAGE_SIZE	4096u
 #define NR_SUPERS	2

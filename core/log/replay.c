@@ -7,10 +7,10 @@
  * reported once, where the cursor finds it, and the cursor can continue after it: headers have fixed
  * positions, so a damaged one hides no other.
  *
- * Nothing on the device is trusted: each header is copied and verified before use. writelog_check.c
+ * Nothing on the device is trusted: each header is copied and verified before use. check.c
  * verifies more than replay needs.
  */
-#include "writelog_layout.h"
+#include "layout.h"
 
 /**
  * wl_chunk_read - the number of entries in a chunk

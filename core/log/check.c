@@ -6,10 +6,10 @@
  * count, words of earlier lives, open generations, and an older but valid superblock copy are all
  * normal.
  *
- * A cursor's findings come from writelog_replay.c. This file also checks that both superblocks agree,
+ * A cursor's findings come from replay.c. This file also checks that both superblocks agree,
  * and that generations were freed in order.
  */
-#include "writelog_layout.h"
+#include "layout.h"
 
 struct check {
 	const struct wl *wl;

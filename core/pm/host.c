@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "env.h"
-#include "host_pm.h"
+#include "host.h"
 
 static struct {
 	u8 *base;
