@@ -65,8 +65,8 @@ test-systemd: ## README's lines on Debian 12 with systemd, installed and booted,
 	scripts/setup --for image
 	FOREBAY_DEBIAN=$(or $(DEBIAN),12) $(PYTEST) -x tests/systemd
 
-test-tools: modules tools ## the forebay command, on images and in the guest
-	$(PYTEST) tests/tools
+test-tools: modules tools ## the forebay command, on images, also those of old commits, and in the guest
+	$(PYTEST) tests/tools tests/formats
 	vm/run --pmem 128M --kernel $(KERNEL) --timeout 900 -- $(PYTEST) tests/tools/guest
 
 test-core: ## run the tests of core/ on the host: every crash state, with sanitizers

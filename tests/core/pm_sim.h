@@ -1,28 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Persistent memory that loses power: see pm_sim.c.
+ * Persistent memory that loses power: see pm_sim.c, and pm_visit.c for the states that a cut may leave.
  */
 #ifndef FOREBAY_TESTS_CORE_PM_SIM_H
 #define FOREBAY_TESTS_CORE_PM_SIM_H
 
-#include "pm/env.h"
-
-/* Where stores are lost: what is not written back, or only what is not fenced. */
-enum sim_domain { SIM_MEM_CTRL, SIM_CPU_CACHE };
-
-/* A step that is left out, to see that a test notices. */
-enum sim_sabotage {
-	SIM_NONE,
-	SIM_NO_FENCE,	/* the nth fence does nothing */
-	SIM_NO_FLUSH,	/* the nth flush does nothing */
-	SIM_CACHED,	/* the nth copy or zeroing stays in the CPU's caches */
-};
-
-/* So many random samples that all pairs and, where it can be, all states come along. */
-#define SIM_THOROUGH	1000
-
-/* Looks at one crash state; false: it is wrong, stop here. */
-typedef bool (*sim_visit_fn)(void *image);
+#include "pm_kinds.h"
 
 void sim_start(const void *image, size_t size, enum sim_domain domain);
 void sim_thread(u32 thread);

@@ -6,10 +6,12 @@
  * that is wrong.
  *
  * Operations are what callers do: they acknowledge (ack()) where a caller of
- * core/ may, and rely on nothing else being durable.
+ * core/ may, and rely on nothing else being durable. setups.c has the stores
+ * that they begin with.
  */
 #include "crash.h"
 #include "sabotage.h"
+#include "setups.h"
 #include "test.h"
 
 #include <stdio.h>
@@ -17,117 +19,12 @@
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof(*(a)))
 #define SAMPLES		SIM_THOROUGH
 
-/* --- what setups and operations are made of --- */
-
-static void create(struct ps *ps, u32 file, u32 id)
-{
-	struct ps_handle handle = test_handle(id);
-
-	ps_file_create(ps, file, &handle, 0);
-}
-
-static void write_page(struct ps *ps, u32 page, u32 offset, u32 len, u32 seed)
-{
-	u8 data[PS_PAGE_SIZE];
-
-	test_fill(data, seed);
-	ps_page_write(ps, page, offset, data + offset, len);
-}
-
-/* Moves @n pages in, to @index and following of @file; @len bytes of each are new. */
-static void move_in(struct ps *ps, u32 page, u32 file, u64 index, u32 n, u32 len)
-{
-	struct ps_move moves[4];
-
-	for (u32 i = 0; i < n; i++) {
-		moves[i] = (struct ps_move){ .page = page + i, .file = file, .index = index + i };
-		write_page(ps, page + i, 0, len, 100 + page + i);
-		ps_page_prepare(ps, page + i, file, index + i);
-	}
-	ps_pages_commit(ps, moves, n, PS_PAGE_OUT_OF_SYNC);
-}
-
-/* Files 0 and 1; of file 0, index 10 to 13 in pages 0 to 3. */
-static void setup_pages(struct ps *ps)
-{
-	create(ps, 0, 1);
-	create(ps, 1, 2);
-	move_in(ps, 0, 0, 10, 4, PS_PAGE_SIZE);
-}
-
-static void setup_clean_page(struct ps *ps)
-{
-	setup_pages(ps);
-	ps_page_set_state(ps, 0, PS_PAGE_CLEAN);
-}
-
-/* As setup_pages(), then file 0 has died: its pages are stale. */
-static void setup_stale(struct ps *ps)
-{
-	setup_pages(ps);
-	ps_file_free(ps, 0);
-}
-
-/* And record 0 lives again, as another file. */
-static void setup_stale_reborn(struct ps *ps)
-{
-	setup_stale(ps);
-	create(ps, 0, 3);
-}
-
-static void setup_bound(struct ps *ps)
-{
-	struct ps_handle root = test_handle(9);
-
-	ps_bind(ps, (const u8 *)"lower-filesystem", &root);
-}
-
 /* --- superblock --- */
-
-static void setup_foreign(struct ps *ps)
-{
-	u32 *words = sim_live();
-
-	(void)ps;
-	for (u32 i = 0; i < 65536 / sizeof(*words); i++)
-		words[i] = sim_random(~0u) | 1;
-	memcpy(sim_durable(), words, TEST_SIZE);
-}
-
-/* A store whose geometry is another: its data lie where tables are going to be. */
-static void setup_old_store(struct ps *ps)
-{
-	test_format(TEST_FILES);
-	if (!ps_open(ps, sim_live(), TEST_SIZE, 0))
-		setup_pages(ps);
-}
 
 static void op_format(struct ps *ps)
 {
 	(void)ps;
 	test_format(256);
-}
-
-static void setup_bad_copy(u32 copy)
-{
-	u8 *image = sim_live();
-
-	image[copy * PS_PAGE_SIZE + 40] ^= 1;
-	memcpy(sim_durable(), image, TEST_SIZE);
-}
-
-static void setup_bad_a(struct ps *ps)
-{
-	setup_pages(ps);
-	sim_settle();
-	setup_bad_copy(0);
-}
-
-static void setup_bad_b(struct ps *ps)
-{
-	setup_pages(ps);
-	sim_settle();
-	setup_bad_copy(1);
 }
 
 static void op_open(struct ps *ps)
@@ -196,14 +93,6 @@ static void op_set_time_and_size(struct ps *ps)
 		ps_fence(ps);
 		ack();
 	}
-}
-
-/* The next file with this record sets no time. */
-static void setup_stale_with_time(struct ps *ps)
-{
-	setup_pages(ps);
-	ps_file_set_time(ps, 0, 1700000000123456789);
-	ps_file_free(ps, 0);
 }
 
 static void op_file_free(struct ps *ps)
@@ -348,30 +237,6 @@ static void op_append_in_page(struct ps *ps)
 	ack();
 	ps_file_set_size(ps, 0, 13 * PS_PAGE_SIZE + 104);
 	ps_fence(ps);
-}
-
-/* File record 1 in its second life, with two pages, says that it is in its first. */
-static void setup_damaged_file(struct ps *ps)
-{
-	struct ps_file_onmedia *rec = &ps->files[1];
-
-	setup_pages(ps);
-	ps_file_free(ps, 1);
-	create(ps, 1, 4);
-	move_in(ps, 4, 1, 20, 2, PS_PAGE_SIZE);
-	sim_settle();
-	rec->commit = cpu_to_le64(le64_to_cpu(rec->commit) - (1ULL << PS_FILE_GEN_SHIFT));
-	memcpy(sim_durable(), sim_live(), TEST_SIZE);
-}
-
-/* Page records 1 and 2 of file 0. */
-static void setup_damaged_pages(struct ps *ps)
-{
-	setup_pages(ps);
-	sim_settle();
-	ps->pages[1].check ^= cpu_to_le64(1ULL << 40);
-	ps->pages[2].commit ^= cpu_to_le64(1ULL << 60);
-	memcpy(sim_durable(), sim_live(), TEST_SIZE);
 }
 
 static void op_purge_file(struct ps *ps)

@@ -11,7 +11,10 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from stack import LOWER, MOUNT, SSD, Stack, run  # noqa: E402  pylint: disable=wrong-import-position
+from mapped import small_device  # noqa: E402  pylint: disable=wrong-import-position
+from stack import LOWER, MOUNT, PMEM, SSD, Stack, run, small_cache  # noqa: E402  pylint: disable=wrong-import-position
+from transit import Transit, btt  # noqa: E402  pylint: disable=wrong-import-position
+from writelog import Log  # noqa: E402  pylint: disable=wrong-import-position
 
 PERSISTENCE = os.environ.get("FOREBAY_PERSISTENCE", "mem-ctrl")
 
@@ -79,6 +82,46 @@ def folder_fixture(shared, request):
 def below_fixture(folder):
     """The same folder, seen on the lower file system."""
     return LOWER / folder.name
+
+
+@pytest.fixture(name="cache")
+def cache_fixture():
+    """A cache over the NVMe device, not mapped yet."""
+    clean_up()
+    run("modprobe -r dm-forebay-transit", check=False)
+    yield Transit()
+    clean_up()
+
+
+@pytest.fixture(name="over_btt")
+def over_btt_fixture(cache):
+    """Over a BTT with blocks of 4096 bytes."""
+    cache.below = btt()
+    return cache
+
+
+@pytest.fixture(name="log")
+def log_fixture():
+    """A log of 16 MiB over 64 MiB of the SSD."""
+    clean_up()
+    run("modprobe -r dm-forebay-writelog", check=False)
+    log = Log(cache=small_device("small", 16, PMEM)).format()
+    yield log
+    clean_up()
+
+
+@pytest.fixture(name="small")
+def small_fixture():
+    """A cache of 8 MiB with limits of 2 MiB for all and 1 MiB for a user."""
+    clean_up()
+    stack = Stack(cache=small_cache(8)).make()
+    run(f"mount -o remount,pin_limit=2M,pin_limit_user=1M {MOUNT}; chmod 777 {MOUNT}")
+    yield stack
+    os.chdir("/")
+    try:
+        stack.destroy()
+    finally:
+        clean_up()
 
 
 @pytest.fixture(autouse=True)

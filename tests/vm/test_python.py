@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from interface import as_nobody
 from stack import LOWER, MOUNT, PAGE, run
-from test_interface import as_nobody
 
 ROOT = Path(__file__).resolve().parents[2]
 MODULE = ROOT / "build/lib/python"

@@ -4,11 +4,17 @@ dm-forebay-transit need it."""
 
 import mmap
 import os
+import time
 from pathlib import Path
 
+import pytest
 from mapped import Target
 from stack import SSD, run
 
+WRITES = int(os.environ.get("FOREBAY_OPS", "2000")) // 2
+STATE = "/tmp/verificator.state"
+BLOCK, MIB = 4096, 1 << 20
+STAGED = {"eager_eviction": "off", "bypass": "off"}
 BTT = "/dev/pmem0s"
 POLICIES = ["transit", "pmbd", "pmbd70", "lru", "coactive", "none"]
 # What a policy is tested with; transit also with its switches.
@@ -62,3 +68,22 @@ class Transit(Target):
             os.fsync(fd)
         finally:
             os.close(fd)
+
+
+def name_of(variant):
+    """For pytest."""
+    return "-".join(f"{key}-{value}" if key != "policy" else value for key, value in variant.items())
+
+
+def each(variants):
+    """A test for each of these option sets."""
+    return pytest.mark.parametrize("options", variants, ids=name_of)
+
+
+def settled(cache, used=0):
+    """Waits until so few slots are in use."""
+    for _ in range(100):
+        if cache.status()["used"] <= used:
+            return
+        time.sleep(0.05)
+    raise AssertionError(cache.status())

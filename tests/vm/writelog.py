@@ -2,9 +2,14 @@
 """A write log over a device (perhaps slow, failing, tiny), set up as the tests of dm-forebay-writelog
 need it."""
 
-from mapped import Target
+import os
+
+from mapped import Target, slow_device
 from stack import PMEM, SSD, run
 
+WRITES = int(os.environ.get("FOREBAY_OPS", "2000"))
+STATE = "/tmp/verificator.state"
+MIB = 1 << 20
 NAME = "wl"
 DEVICE = f"/dev/mapper/{NAME}"
 
@@ -38,3 +43,9 @@ def parse(line):
     assert int(words[4]) == len(words) - 5
     numbers = {key: int(value) for key, value in zip(words[5::2], words[6::2])}
     return {"health": words[0], "mode": words[1], "used": used, "generations_in_all": generations, **numbers}
+
+
+def delayed(log, milliseconds):
+    """Puts a delay on the origin's writes."""
+    log.origin = slow_device(log.sectors, SSD, milliseconds)
+    return log

@@ -94,14 +94,21 @@ struct operation {
 uint64_t now(void);
 uint64_t draw(uint64_t below);
 bool chance(unsigned int one_in);
+
+/* report.c: a process's history, and violations */
+#define MOST_TOLD	40	/* violations that are printed, in all */
 void note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void call(const char *name);
+void tell_history(const struct actor *actor);
 void violation(const char *kind, const char *format, ...) __attribute__((format(printf, 2, 3)));
 long expect(const char *what, long result, const int *allowed);
 #define MAY(...)	((const int[]) { __VA_ARGS__, 0 })
 #define NEVER		((const int[]) { 0 })
 /* Makes a system call under the watchdog's clock, and checks its result: see expect(). */
 #define CALL(what, expression, allowed)	(call(what), expect(what, (long)(expression), allowed))
+
+/* hang.c: calls that take too long */
+void watch(void);
 
 /* check.c: what bytes must be */
 void check_model(struct file *file, const char *how, long offset, const void *bytes, long length);
@@ -123,6 +130,27 @@ void set_path(struct file *file, const char *name);
 void reopen_file(struct file *file);
 void begin_own(int number);
 void end_own(void);
+
+/* io.c: reads, writes, syncs of own files */
+void write_some(void);
+void append(void);
+void write_direct(void);
+void write_synced(void);
+void read_some(void);
+void read_direct(void);
+void read_whole(void);
+void write_from_mapping(void);
+void read_into_mapping(void);
+void sync_some(void);
+void advise(void);
+void look_at_size(void);
+void seek(void);
+void map_extents(void);
+
+/* claims.c: Forebay's calls on own files */
+void claim(void);
+void drop(void);
+void claim_nonsense(void);
 
 /* change.c: sizes, holes, names of own files */
 void resize(void);

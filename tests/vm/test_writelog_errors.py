@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""dm-forebay-writelog over an origin that fails, or refuses blocks for good: acknowledged writes stay in the
+log until the origin has them."""
+
+import mmap
+import os
+import time
+from pathlib import Path
+
+import pytest
+from mapped import MANY, beside_checker, noise, verificator
+from stack import SSD, run
+from writelog import DEVICE, MIB, STATE, WRITES
+
+pytestmark = pytest.mark.persistence
+
+
+def error_table(fails_now, sectors):
+    """Makes the origin `bad` refuse all I/O, or none."""
+    target = "error" if fails_now else f"linear {SSD} 0"
+    run(f"dmsetup suspend --noflush --nolockfs bad; dmsetup load bad --table '0 {sectors} {target}'; dmsetup resume bad")
+
+
+def test_origin_fails_for_a_while(log):
+    """The data stay in the log, the log reports the error, and writes the data when the origin can take
+    them."""
+    run(f"dmsetup create bad --table '0 {log.sectors} linear {SSD} 0' && dmsetup mknodes")
+    log.origin = "/dev/mapper/bad"
+    log.create()
+    log.write(0, noise(MIB))
+    error_table(True, log.sectors)
+    run("dmesg -C")
+    assert "error" in log.message("flush", check=False).lower()
+    assert log.status()["health"] == "error"
+    assert "cannot write back to origin" in run("dmesg")
+    assert "error" in log.message("cleaner", check=False).lower()
+    assert log.status()["mode"] == "write", "a cleaner that didn't come about"
+    assert log.read(0, MIB) == noise(MIB)
+    log.write(4096, noise(4096, 2))
+    assert log.status()["used"] >= 1
+    error_table(False, log.sectors)
+    for _ in range(100):
+        if log.status()["health"] == "ok":
+            break
+        time.sleep(0.1)
+    log.message("flush")
+    assert "is written back" in run("dmesg")
+    expected = noise(MIB)[:4096] + noise(4096, 2) + noise(MIB)[8192:]
+    assert log.read(0, MIB, device=SSD) == expected
+
+
+def write_until_refused():
+    """Writes segments of 64 KiB to the device, from its beginning, until one fails. Returns how many
+    writes succeeded."""
+    done = 0
+    fd = os.open(DEVICE, os.O_RDWR | os.O_DIRECT)
+    page = mmap.mmap(-1, 65536)
+    try:
+        with pytest.raises(OSError):
+            for done in range(64 * MIB // 65536):
+                page[:] = noise(65536, done)
+                os.pwrite(fd, page, done * 65536)
+    finally:
+        os.close(fd)
+    return done
+
+
+def test_full_log_and_dead_origin(log):
+    """Writes are refused after error_timeout, and taken again when the origin is back. No acknowledged
+    data are lost."""
+    run(f"dmsetup create bad --table '0 {log.sectors} linear {SSD} 0' && dmsetup mknodes")
+    log.origin = "/dev/mapper/bad"
+    log.create(error_timeout=1)
+    error_table(True, log.sectors)
+    done = write_until_refused()
+    assert done * 65536 > 8 * MIB, "the log was not used up"
+    assert log.status()["health"] == "failed"
+    assert log.read(0, done * 65536) == b"".join(noise(65536, i) for i in range(done))
+    error_table(False, log.sectors)
+    log.message("flush", check=False)
+    time.sleep(5)
+    log.message("flush")
+    assert log.status()["health"] == "ok"
+    log.write(0, noise(4096, 3))
+    assert log.read(4096, 4096) == noise(65536, 0)[4096:8192]
+
+
+BAD, BADS = 128, 8      # sectors that refusing() has
+
+
+def refusing(log):
+    """Makes an origin `bad` that refuses a few sectors for good."""
+    table = [(0, BAD, f"linear {SSD} 0"), (BAD, BADS, "error"),
+             (BAD + BADS, log.sectors - BAD - BADS, f"linear {SSD} {BAD + BADS}")]
+    lines = "\n".join(f"{start} {length} {target}" for start, length, target in table)
+    verb = "dmsetup suspend --noflush --nolockfs bad; dmsetup load" if Path("/dev/mapper/bad").exists() else "dmsetup create"
+    run(f"echo '{lines}' | ({verb} bad); dmsetup resume bad; dmsetup mknodes")
+    log.origin = "/dev/mapper/bad"
+    return log
+
+
+def resolved(log):
+    """Waits until no block is refused any more; refused blocks are tried again every few seconds."""
+    for _ in range(300):
+        if log.status()["health"] == "ok":
+            break
+        time.sleep(0.1)
+    assert (log.status()["health"], log.status()["refused"]) == ("ok", 0), log.status()
+
+
+def test_refused_block_is_set_aside(log):
+    """The origin refuses one block for good. The rest of its generation is written, and so is what comes
+    later; space becomes free.
+
+    The block stays in the log, even over a restart and when it is overwritten. When the origin takes the
+    block, it is there.
+    """
+    refusing(log).create(block_size=4096)
+    log.write(0, noise(MIB))
+    run("dmesg -C")
+    assert "error" in log.message("flush", check=False).lower()
+    status = log.status()
+    assert (status["health"], status["refused"], status["used"]) == ("error", 1, 1), status
+    said = run("dmesg")
+    assert f"refuses sector {BAD}" in said and "1 blocks that origin" in said, said
+    expected = bytearray(noise(MIB))
+    assert log.read(0, MIB) == expected
+    assert log.read(0, BAD * 512, device=SSD) == expected[:BAD * 512]
+    assert log.read((BAD + BADS) * 512, MIB - (BAD + BADS) * 512, device=SSD) == expected[(BAD + BADS) * 512:]
+    run(f"fio --name=x --filename={DEVICE} --rw=write --bs=64k --direct=1 --offset=1m --size=60m --ioengine=libaio --iodepth=8 "
+        "--verify=crc32c --do_verify=1 --verify_fatal=1")
+    status = log.status()
+    assert (status["health"], status["refused"]) == ("error", 1), status
+    for life in range(2):
+        assert log.read(0, MIB) == expected
+        log.again()
+        assert log.read(0, MIB) == expected
+        expected[BAD * 512:(BAD + BADS) * 512] = noise(4096, life + 10)
+        log.write(BAD * 512, noise(4096, life + 10))
+        assert "error" in log.message("flush", check=False).lower()
+        assert (log.status()["refused"], log.status()["used"]) == (1, 1)
+    assert "cannot write back" not in run("dmesg")
+    error_table(False, log.sectors)
+    resolved(log)
+    assert "nothing is left" in run("dmesg")
+    log.message("flush")
+    assert log.status()["used"] == 0
+    assert log.read(0, MIB, device=SSD) == expected == log.read(0, MIB)
+
+
+def test_refused_block_is_discarded(log):
+    """A discarded refused block leaves the log empty, although the origin has its old contents."""
+    refusing(log).create(block_size=4096)
+    log.write(0, noise(MIB))
+    log.message("flush", check=False)
+    assert log.status()["refused"] == 1
+    log.remove()
+    assert "keeps 1 blocks" in run("dmesg")
+    log.create()
+    run(f"blkdiscard -z -o {BAD * 512} -l 4096 {DEVICE}")
+    log.message("flush", check=False)
+    assert log.status()["refused"] == 1
+    assert log.read(BAD * 512, 4096) == bytes(4096)
+    # The origin fails the discard, which it is told of, too; the log has none of the block any more.
+    run(f"blkdiscard -o {BAD * 512} -l 4096 {DEVICE}", check=False)
+    log.message("flush")
+    assert (log.status()["health"], log.status()["refused"], log.status()["used"]) == ("ok", 0, 0)
+
+
+def test_refused_blocks_are_not_overtaken(log):
+    """Writers overwrite refused blocks, while these are logged again and again. The newest version stays
+    the newest, also after replay."""
+    log.sectors = 2048
+    refusing(log).create(block_size=512)
+    log.write(0, bytes(MIB))
+
+    def flush(_number):
+        log.message("flush", check=False)       # fails, unless all that is refused has been overwritten meanwhile
+
+    beside_checker(f"run {DEVICE} {MIB} 11 {MANY} 6 2 512 65536 {STATE}", 12, flush)
+    assert "error" in log.message("flush", check=False).lower()
+    assert log.status()["refused"] == BADS, log.status()
+    verificator(f"check {DEVICE} {STATE}")
+    log.again()
+    verificator(f"check {DEVICE} {STATE}")
+    log.message("flush", check=False)
+    verificator(f"check {DEVICE} {STATE}")
+    error_table(False, log.sectors)
+    log.message("flush", check=False)
+    resolved(log)
+    log.message("flush")
+    verificator(f"check {SSD} {STATE}")
+
+
+def test_refused_block_in_a_full_log(log):
+    """The origin was away until the log was full, and refuses a block when it is back. The log still has
+    space to go on."""
+    run(f"dmsetup create bad --table '0 {log.sectors} error' && dmsetup mknodes")
+    log.origin = "/dev/mapper/bad"
+    log.create(block_size=4096, error_timeout=1)
+    done = write_until_refused()
+    status = log.status()
+    assert status["used"] == status["generations_in_all"] - 1, status
+    refusing(log)
+    for _ in range(300):
+        if log.status()["used"] <= status["generations_in_all"] // 2:
+            break
+        time.sleep(0.1)
+    assert log.status()["refused"] == 1
+    log.write(48 * MIB, noise(8 * MIB, 3))
+    log.message("flush", check=False)
+    assert (log.status()["refused"], log.status()["used"]) == (1, 1)
+    assert log.read(0, done * 65536) == b"".join(noise(65536, i) for i in range(done))
+    log.again()
+    assert log.read(0, done * 65536) == b"".join(noise(65536, i) for i in range(done))
+
+
+def test_flaky_origin(log):
+    """dm-flakey up and down beneath overlapping writes."""
+    run("modprobe dm-flakey")
+    run(f"dmsetup create flaky --table '0 2048 flakey {SSD} 0 1 1 1 error_writes' && dmsetup mknodes")
+    log.origin, log.sectors = "/dev/mapper/flaky", 2048
+    log.create()
+    verificator(f"run {DEVICE} {MIB} 21 {WRITES} 4 0 512 131072 {STATE}")
+    run(f"dmsetup suspend --noflush flaky; dmsetup load flaky --table '0 2048 linear {SSD} 0'; dmsetup resume flaky")
+    for _ in range(20):
+        if "error" not in log.message("flush", check=False).lower():
+            break
+        time.sleep(0.5)
+    verificator(f"check {DEVICE} {STATE}")
+    verificator(f"check {SSD} {STATE}")

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""dm-forebay-writelog: tables, messages and counters; devices that are suspended, loaded, removed and created
+while others work with them."""
+
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from mapped import MANY, VERIFICATOR, beside_checker, noise, small_device, verificator
+from stack import PMEM, SSD, SSD2, block_name, fails, run
+from writelog import DEVICE, MIB, NAME, STATE, delayed
+
+pytestmark = pytest.mark.persistence
+
+
+def test_suspend_resume_reload_under_load(log):
+    """Suspended and resumed, and another table loaded, while verificator works."""
+    log.sectors = 4 * 2048
+    log.create()
+
+    def reload(number):
+        run(f"dmsetup suspend {NAME}; dmsetup resume {NAME}")
+        log.reload(depth=4 + number % 8)
+
+    beside_checker(f"run {DEVICE} {4 * MIB} 8 {MANY} 4 0 512 131072 {STATE}", 8, reload)
+    verificator(f"check {DEVICE} {STATE}")
+
+
+def test_suspend_ends_a_flush(log):
+    """Suspend holds up all bios until every user has left the table. So it doesn't wait until a flush
+    message has written the whole log back, but ends it as busy."""
+    delayed(log, 2000).create(high_mark=99, low_mark=98)
+    log.write(0, noise(12 * MIB))
+    flush = subprocess.Popen(f"dmsetup message {NAME} 0 flush", shell=True, stderr=subprocess.PIPE, text=True)
+    time.sleep(1)
+    assert flush.poll() is None
+    run(f"dmsetup suspend {NAME}")
+    assert "busy" in flush.communicate()[1] and flush.returncode
+    assert "busy" in fails(f"dmsetup message {NAME} 0 flush")
+    run(f"dmsetup resume {NAME}")
+    assert log.status()["used"] > 0
+    assert log.read(0, 12 * MIB) == noise(12 * MIB)
+
+
+def test_reload_with_another_size(log):
+    """The origin grows with data in the log; it shrinks only if no data would be cut off."""
+    log.create(high_mark=99, low_mark=98)
+    log.write(32 * MIB, noise(MIB))
+    log.sectors = 128 * 2048
+    log.reload()
+    log.write(100 * MIB, noise(MIB, 2))
+    assert log.read(32 * MIB, MIB) == noise(MIB)
+    assert log.read(100 * MIB, MIB) == noise(MIB, 2)
+    log.remove()
+    log.sectors = 64 * 2048
+    assert "beyond the device's end" in fails(f"dmsetup create {NAME} --table '{log.table()}'")
+    run(f"dmsetup remove {NAME}", check=False)
+    log.sectors = 128 * 2048
+    log.create()
+    log.message("flush")
+    log.remove()
+    log.sectors = 64 * 2048
+    log.create()
+    assert log.read(32 * MIB, MIB) == noise(MIB)
+
+
+def test_other_block_sizes(log):
+    """Blocks of 4096 bytes: smaller I/O is refused, and a log with smaller blocks isn't taken."""
+    log.create(block_size=4096, high_mark=99, low_mark=98)
+    assert run(f"blockdev --getss {DEVICE}").strip() == "4096"
+    log.write(0, noise(MIB))
+    assert log.read(0, MIB) == noise(MIB)
+    log.again()
+    assert log.read(0, MIB) == noise(MIB)
+    log.remove()
+    log.create(block_size=512, high_mark=99, low_mark=98)
+    Path("/tmp/sector").write_bytes(noise(512, 2))
+    run(f"dd if=/tmp/sector of={DEVICE} bs=512 seek=1 oflag=direct conv=notrunc")
+    log.remove()
+    assert "blocks smaller than block_size" in fails(f"dmsetup create {NAME} --table '{log.table(block_size=4096)}'")
+    run(f"dmsetup remove {NAME}", check=False)
+    log.create(block_size=512)
+    assert log.read(0, 1024) == noise(512) + noise(512, 2)
+
+
+def test_what_is_refused(log):
+    """Each with its reason."""
+    run("modprobe dm-forebay-writelog")
+    blank = small_device("blank", 8, PMEM, 20)
+    run(f"dd if=/dev/zero of={blank} bs=1M count=8 conv=fsync status=none")
+    create = f"dmsetup create {NAME} --table"
+
+    def refused(words, why):
+        said = fails(f"{create} '0 {log.sectors} forebay-wlog {words}'")
+        assert why in said, said
+
+    refused(f"{SSD} {blank}", "no write log yet")
+    run(f"mkfs.ext4 -Fq {blank}")
+    refused(f"{SSD} {blank}", "something that is no write log")
+    run(f"forebay format --force {blank}")
+    refused(f"{SSD} {blank}", "forebay file system")
+    refused(f"{SSD} {SSD2}", "has no DAX")
+    refused(f"{SSD}", "Two devices are needed")
+    refused(f"{log.cache} {log.cache}", "are the same")
+    refused(f"{SSD} {log.cache} 2 slots 0", "invalid value")
+    refused(f"{SSD} {log.cache} 2 colour red", "Unknown option or invalid value")
+    refused(f"{SSD} {log.cache} 3 slots 2", "number of words")
+    refused(f"{SSD} {log.cache} 4 low_mark 50 high_mark 50", "low_mark must be below")
+    refused(f"{SSD} {log.cache} 2 block_size 256", "invalid value")
+    log.create()
+    said = fails(f"dmsetup create other --table '0 2048 forebay-wlog {SSD2} {log.cache}'")
+    assert "in use by another" in said, said
+    for message in ("flsh", "set slots 3", "set depth 0", "set high_mark 10", "latency maybe"):
+        fails(f"dmsetup message {NAME} 0 {message}")
+    log.message("set depth 3")
+    assert log.read(0, 512) is not None
+
+
+def test_one_memory_under_two_names(log):
+    """A second device over the memory of a log in use can't be another log, wherever it begins. A device
+    beside that memory can."""
+    log.create()
+    alias = small_device("alias", 16, PMEM)
+    said = fails(f"dmsetup create other --table '0 2048 forebay-wlog {SSD2} {alias}'")
+    assert "in use by another device" in said and f"in use already, as the log {block_name(log.cache)} of" in said, said
+    beside = small_device("beside", 16, PMEM, 16)
+    run(f"forebay writelog format --force {beside}")
+    run(f"dmsetup create other --table '0 2048 forebay-wlog {SSD2} {beside}'")
+    log.write(0, noise(MIB))
+    log.again()                     # what it had is free again
+    assert log.read(0, MIB) == noise(MIB)
+    run("dmsetup remove other")
+
+
+def test_options_are_in_the_table(log):
+    """dmsetup table gives a line that creates the same."""
+    log.create(slots=3, depth=7, on_damage="skip", origin_id="ab" * 64)
+    table = run(f"dmsetup table {NAME}").strip()
+    assert "8 slots 3 depth 7 on_damage skip origin_id " + "ab" * 64 in table
+    log.remove()
+    run(f"dmsetup create {NAME} --table '{table}'")
+    assert run(f"dmsetup table {NAME}").strip() == table
+
+
+def test_latencies_and_tracepoints(log):
+    """They count."""
+    log.create()
+    log.message("latency on")
+    run("echo 1 >/sys/kernel/tracing/events/forebay_writelog/enable")
+    log.write(0, noise(MIB))
+    log.read(0, MIB)
+    log.message("flush")
+    said = log.message("latency show")
+    trace = Path("/sys/kernel/tracing/trace").read_text(encoding="ascii")
+    run("echo 0 >/sys/kernel/tracing/events/forebay_writelog/enable; echo >/sys/kernel/tracing/trace")
+    for phase in ("write", "copy", "index", "read", "writeback", "flush"):
+        assert any(line.split()[0] == phase and len(line.split()) > 1 for line in said.splitlines()), said
+    for event in ("dwl_append", "dwl_gen_open", "dwl_writeback", "dwl_gen_free"):
+        assert event in trace
+
+
+def test_create_and_remove_under_load(log):
+    """The device is removed when its last user has ended, and created again. Each time acknowledged data
+    are there."""
+    rounds = int(os.environ.get("FOREBAY_ROUNDS", "40"))
+    log.sectors = 2048
+    log.create()
+    checked = 0
+    for i in range(rounds):
+        worker = subprocess.Popen(f"{VERIFICATOR} run {DEVICE} {MIB} {i} 60 3 1 512 65536 {STATE}", shell=True)
+        used = log.remove_after(worker)
+        log.create()
+        if used:
+            verificator(f"check {DEVICE} {STATE}")
+            checked += 1
+    assert checked > rounds // 2
+
+
+def test_nowait(log):
+    """A request by io_uring that would have to wait gets EAGAIN, and is issued again."""
+    delayed(log, 2).create()
+    run(f"fio --name=x --filename={DEVICE} --rw=randwrite --bs=16k --direct=1 --size=40m --ioengine=io_uring --iodepth=16 "
+        "--verify=crc32c --do_verify=1 --verify_fatal=1")
+    assert log.status()["health"] == "ok"
