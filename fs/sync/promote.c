@@ -16,6 +16,7 @@
  */
 #include <linux/mm.h>
 
+#include "../page/alloc.h"
 #include "../page/index.h"
 #include "../page/record.h"
 #include "../pin/pin.h"
@@ -24,6 +25,9 @@
 
 /* Pages looked at under one lock of their range. */
 #define FB_UPGRADE_LOOK		64
+/* So long and so often a task waits for a page that hardware uses, or that other tasks may store to. */
+#define FB_BUSY_STEP		(HZ / 50)
+#define FB_BUSY_TRIES		250
 
 /* The page's range is locked exclusively. */
 static int fb_bring_locked(struct fb_inode *fi, pgoff_t index)
@@ -185,4 +189,27 @@ void fb_upgrade_mapped(struct fb_inode *fi, pgoff_t first, pgoff_t last)
 	filemap_write_and_wait_range(mapping, (loff_t)first << PAGE_SHIFT,
 				     ((loff_t)last << PAGE_SHIFT) + PAGE_SIZE - 1);
 	invalidate_inode_pages2_range(mapping, first, last);
+}
+
+/**
+ * fb_wait_to_promote() - after fb_bring_page() has failed: wait for what the page lacked
+ * @fi: the inode
+ * @err: why it has failed
+ * @patience: of all tries with this page
+ *
+ * Waits for space, or a step for a busy page. A page that went away is tried again at once. The caller
+ * holds no range, nor io_sem.
+ *
+ * Return: 0 to try again; -EINTR if the task is killed; -ENOMEM if space was waited for in vain; @err if
+ * the page was busy for too long, or if the error is one that no wait helps against.
+ */
+int fb_wait_to_promote(struct fb_inode *fi, int err, struct fb_patience *patience)
+{
+	if (err == -ENOSPC || err == -EXFULL)
+		err = fb_wait_for_space(FB_SB(fi->vfs_inode.i_sb), err, &patience->deadline);
+	else if (err == -EBUSY && ++patience->busy <= FB_BUSY_TRIES)
+		err = schedule_timeout_killable(FB_BUSY_STEP) ? -EINTR : 0;
+	else if (err == -ENOENT)	/* went away */
+		err = 0;
+	return err ?: fatal_signal_pending(current) ? -EINTR : 0;
 }

@@ -39,7 +39,6 @@
 #include <linux/pfn_t.h>
 
 #include "../lower/lower.h"
-#include "../page/alloc.h"
 #include "../page/index.h"
 #include "../page/page.h"
 #include "../page/record.h"
@@ -51,9 +50,7 @@
 #include "../sync/sync.h"
 #include "mmap.h"
 
-/* So long and so often a fault waits for tasks that may store to a volatile page; to read it, less often. */
-#define FB_BUSY_STEP	(HZ / 50)
-#define FB_BUSY_TRIES	250
+/* So often a fault that reads waits for a busy page, before it maps that page where it is. */
 #define FB_READ_TRIES	25
 
 static vm_fault_t fb_fault(struct vm_fault *vmf);
@@ -129,23 +126,18 @@ static vm_fault_t fb_prepare_folio(struct vm_fault *vmf)
 	return ret;
 }
 
-/* What a fault on a MAP_SYNC mapping has waited for. */
-struct fb_patience {
-	unsigned long deadline;		/* for space */
-	unsigned int busy;
-};
-
-/* 0: try again. */
+/* After fb_bring_page() has failed; 0: try again. */
 static vm_fault_t fb_fault_wait(struct fb_inode *fi, int err, struct fb_patience *patience)
 {
-	if (err == -ENOSPC || err == -EXFULL)
-		err = fb_wait_for_space(FB_SB(fi->vfs_inode.i_sb), err, &patience->deadline);
-	else if (err == -EBUSY && ++patience->busy <= FB_BUSY_TRIES)
-		err = schedule_timeout_killable(FB_BUSY_STEP) ? -EINTR : 0;
-	else if (err == -ENOENT)	/* went away */
-		err = 0;
-	/* Not VM_FAULT_RETRY, whoever is killed: that means that mmap_lock was let go. */
-	return err || fatal_signal_pending(current) ? VM_FAULT_SIGBUS : 0;
+	int end = fb_wait_to_promote(fi, err, patience);
+
+	if (end == err)		/* a wait doesn't help, or not any more */
+		return vmf_error(err);
+	/*
+	 * -ENOMEM here is a cache that stays full: no lack of memory, so not VM_FAULT_OOM. Nor VM_FAULT_RETRY
+	 * for a killed task: that means that mmap_lock was let go.
+	 */
+	return end ? VM_FAULT_SIGBUS : 0;
 }
 
 /* A DAX page that a huge entry over the faulting page would hide; *@index becomes its index. */
@@ -247,9 +239,7 @@ static vm_fault_t fb_fault_sync(struct fb_inode *fi, struct vm_fault *vmf, struc
 	/* It can be read where it is; a store comes back here (fb_page_mkwrite()). */
 	if (err == -EBUSY && !(vmf->flags & FAULT_FLAG_WRITE) && patience->busy == FB_READ_TRIES)
 		return fb_fault_lower(fi, vmf);
-	if (err == -ENOSPC || err == -EXFULL || err == -EBUSY || err == -ENOENT)
-		return fb_fault_wait(fi, err, patience);
-	return vmf_error(err);
+	return fb_fault_wait(fi, err, patience);
 }
 
 /* In a MAP_SYNC mapping, or where there is another mapping that is, or a claim. */

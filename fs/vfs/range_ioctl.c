@@ -11,7 +11,6 @@
 #include <linux/fadvise.h>
 #include <linux/uaccess.h>
 
-#include "../page/alloc.h"
 #include "../page/index.h"
 #include "../page/record.h"
 #include "../pin/pin.h"
@@ -20,15 +19,11 @@
 
 /* So much is read from below at once, in pages. */
 #define FB_READ_AHEAD	((pgoff_t)512)
-/* How long a page that hardware uses is waited for, in all. */
-#define FB_BUSY_STEP	(HZ / 50)
-#define FB_BUSY_TRIES	250
 
 /* Has the lower file system read the page, and moves it; waits for space. */
 static int fb_bring_in(struct fb_inode *fi, struct file *lower, pgoff_t index)
 {
-	unsigned long deadline = 0;
-	unsigned int busy = 0;
+	struct fb_patience patience = {};
 	struct folio *folio;
 	int err;
 
@@ -40,13 +35,10 @@ static int fb_bring_in(struct fb_inode *fi, struct file *lower, pgoff_t index)
 			return PTR_ERR(folio);
 		err = fb_bring_page(fi, index);
 		folio_put(folio);
-		if (err == -ENOSPC || err == -EXFULL)
-			err = fb_wait_for_space(FB_SB(fi->vfs_inode.i_sb), err, &deadline);
-		else if (err == -EBUSY && ++busy <= FB_BUSY_TRIES)
-			err = schedule_timeout_killable(FB_BUSY_STEP) ? -EINTR : 0;
-		else if (err != -ENOENT)	/* went away: again */
-			return err;
-		if (err && err != -ENOENT)
+		if (!err)
+			return 0;
+		err = fb_wait_to_promote(fi, err, &patience);
+		if (err)
 			return err;
 	}
 }
