@@ -17,8 +17,8 @@
  *	writeback/	a page's way out: worker.c (when), writeback.c, evict.c, reclaim.c, records.c,
  *			deferred.c (deleted and cut files), recover.c (pages found at mount)
  *	vfs/		the kernel's entry points: super.c mount.c params.c sysfs.c, inode.c, namei.c
- *			attr.c xattr.c dir.c export.c, file.c direct.c seek.c, range.c truncate.c, mmap.c,
- *			ioctl.c range_ioctl.c lower_ioctl.c info.c, drain.c place.c
+ *			attr.c xattr.c dir.c export.c, file.c io.c read.c write.c direct.c seek.c, range.c
+ *			truncate.c, mmap.c, ioctl.c range_ioctl.c lower_ioctl.c info.c, drain.c place.c
  *
  * Lock order, outermost first (upper = ours, lower = of the file system below):
  *	sb->s_umount
@@ -44,7 +44,7 @@
  * whether the page's range is locked so, and waits (fb_range_is_exclusive()).
  *
  * A task that holds either takes no page fault, because a fault may have to take it itself: copies to and
- * from user memory run with page faults disabled and are retried after faulting in (vfs/file.c).
+ * from user memory run with page faults disabled and are retried after faulting in (vfs/io.c).
  */
 #ifndef FOREBAY_FS_H
 #define FOREBAY_FS_H
