@@ -18,7 +18,8 @@
  *			deferred.c (deleted and cut files), recover.c (pages found at mount)
  *	vfs/		the kernel's entry points: super.c mount.c params.c sysfs.c, inode.c, namei.c
  *			attr.c xattr.c dir.c export.c, file.c io.c read.c write.c direct.c seek.c, range.c
- *			truncate.c, mmap.c, ioctl.c range_ioctl.c lower_ioctl.c info.c, drain.c place.c
+ *			truncate.c, mmap.c fault.c mkwrite.c, ioctl.c range_ioctl.c lower_ioctl.c info.c,
+ *			drain.c place.c
  *
  * Lock order, outermost first (upper = ours, lower = of the file system below):
  *	sb->s_umount

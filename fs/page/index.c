@@ -35,7 +35,7 @@
  * Before a byte of a page changes, the lower file system has set space aside for it, with the rights and
  * the quota of the task that changes it (page->has_space). A folio that was dirty has space. What was
  * copied from a clean one may come from a hole; the first write or store sees to space (vfs/write.c,
- * vfs/mmap.c). As long as it hasn't, the lower file has the same bytes, and writing back writes none.
+ * vfs/mkwrite.c). As long as it hasn't, the lower file has the same bytes, and writing back writes none.
  *
  * The record on PMem knows the three states; the flags are DRAM's. Every change of the status word is made
  * by fb_page_set(): status word, list, counts and marks together, under the index's lock. The exceptions:

@@ -6,11 +6,11 @@
  * Its pages move
  *   - when that begins: those that the lower page cache has, dirty and mapped ones too, as long as free
  *     pages last (fb_upgrade());
- *   - at the next fault, or after the next write (vfs/mmap.c, vfs/write.c);
+ *   - at the next fault, or after the next write (vfs/fault.c, vfs/write.c);
  *   - all of them, waiting for space, if the range is pinned (vfs/range_ioctl.c).
  * A page that can't move when a MAP_SYNC mapping is made is written back and dropped from the lower page
  * cache, so that it isn't in the way later. A fault on such a mapping maps a volatile page in three cases
- * only: a busy page that is read, an immutable file, a file that has lost its last name (vfs/mmap.c).
+ * only: a busy page that is read, an immutable file, a file that has lost its last name (vfs/fault.c).
  *
  * Each page moves as in move.c.
  */
