@@ -32,6 +32,7 @@
 #include "../page/index.h"
 #include "../page/page.h"
 #include "../page/record.h"
+#include "../pin/claim.h"
 #include "../pin/pin.h"
 #include "../pin/vma.h"
 #include "../sync/promote.h"

@@ -7,7 +7,7 @@
 #include <linux/uaccess.h>
 
 #include "../lower/lower.h"
-#include "../pin/pin.h"
+#include "../pin/claim.h"
 #include "../writeback/evict.h"
 #include "../writeback/recover.h"
 #include "drain.h"

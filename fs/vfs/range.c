@@ -18,6 +18,7 @@
 #include "../page/index.h"
 #include "../page/size.h"
 #include "../page/zero.h"
+#include "../pin/claim.h"
 #include "../pin/pin.h"
 #include "../sync/reserve.h"
 #include "../sync/sync.h"

@@ -15,7 +15,7 @@
 #include "../page/page.h"
 #include "../page/size.h"
 #include "../page/zero.h"
-#include "../pin/pin.h"
+#include "../pin/claim.h"
 #include "../sync/overwrite.h"
 #include "../sync/promote.h"
 #include "../sync/reserve.h"

@@ -15,7 +15,7 @@
 #include "../page/mapping.h"
 #include "../page/record.h"
 #include "../page/times.h"
-#include "../pin/pin.h"
+#include "../pin/lock.h"
 #include "evict.h"
 #include "writeback.h"
 

@@ -10,7 +10,7 @@
  * the size durable.
  */
 #include "../page/index.h"
-#include "../pin/pin.h"
+#include "../pin/lock.h"
 #include "../trace.h"
 #include "evict.h"
 #include "reclaim.h"
