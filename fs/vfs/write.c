@@ -5,8 +5,8 @@
  *   direct write	locks its range, shared, until it ends: it can't be taken back.
  *   buffered write	locks the range of each piece, shared, and passes it below.
  *
- * Writes hold the upper inode's i_rwsem, shared for direct writes inside a file. A write to a DAX
- * page is durable when it returns: the copy bypasses the CPU caches, and a fence ends it.
+ * Writes hold the upper inode's i_rwsem, shared for direct writes inside a file that remove no privileges. A
+ * write to a DAX page is durable when it returns: the copy bypasses the CPU caches, and a fence ends it.
  */
 #include <linux/file.h>
 #include <linux/uio.h>
@@ -231,10 +231,15 @@ static ssize_t fb_write_pieces(struct fb_inode *fi, struct kiocb *iocb, struct i
 	return done;
 }
 
-/* A direct write that changes no size needs no exclusion. */
+/*
+ * A direct write that changes no size needs no exclusion, unless the write may have to remove privileges:
+ * notify_change() wants the inode's lock exclusively. An inode without S_NOSEC may have a set-user-ID bit or
+ * capabilities. The first write to it goes exclusively, and file_remove_privs() sets S_NOSEC. The VFS
+ * clears S_NOSEC, under the exclusive lock, when such a bit or a security attribute is set.
+ */
 static bool fb_write_is_shared(struct fb_inode *fi, struct kiocb *iocb, size_t count)
 {
-	return (iocb->ki_flags & (IOCB_DIRECT | IOCB_APPEND)) == IOCB_DIRECT &&
+	return (iocb->ki_flags & (IOCB_DIRECT | IOCB_APPEND)) == IOCB_DIRECT && IS_NOSEC(&fi->vfs_inode) &&
 	       iocb->ki_pos + count <= i_size_read(&fi->vfs_inode);
 }
 
