@@ -61,7 +61,7 @@ static vm_fault_t fb_map_dax(struct fb_inode *fi, struct fb_page *page, struct v
 	return vmf_insert_mixed(vmf->vma, vmf->address, fb_page_pfn_t(fsb, page));
 }
 
-/* After fb_bring_page() has failed; 0: try again. */
+/* After fb_promote_page() has failed; 0: try again. */
 static vm_fault_t fb_fault_wait(struct fb_inode *fi, int err, struct fb_patience *patience)
 {
 	int end = fb_wait_to_promote(fi, err, patience);
@@ -139,7 +139,7 @@ static vm_fault_t fb_fault_dax(struct fb_inode *fi, struct vm_fault *vmf)
 	return ret;
 }
 
-/* Brings the page into PMem, whatever stands in the way; 0 to look again. */
+/* Promotes the page, whatever stands in the way; 0 to look again. */
 static vm_fault_t fb_fault_sync(struct fb_inode *fi, struct vm_fault *vmf, struct fb_patience *patience)
 {
 	struct fb_range range;
@@ -152,7 +152,7 @@ static vm_fault_t fb_fault_sync(struct fb_inode *fi, struct vm_fault *vmf, struc
 	fb_range_unlock(&fi->ranges, &range);
 	if (ret)
 		return ret & VM_FAULT_NOPAGE ? 0 : ret;
-	err = fb_bring_page(fi, vmf->pgoff);
+	err = fb_promote_page(fi, vmf->pgoff);
 	put_page(vmf->page);
 	vmf->page = NULL;
 	if (!err)

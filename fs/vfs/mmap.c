@@ -154,7 +154,7 @@ int fb_mmap(struct file *file, struct vm_area_struct *vma)
 	if (sync) {
 		vm_flags_set(vma, VM_SYNC);
 		set_bit(FB_DAX_MAPPED, &fi->flags);
-		fb_upgrade_mapped(fi, vma->vm_pgoff, vma->vm_pgoff + vma_pages(vma) - 1);
+		fb_promote_mapped(fi, vma->vm_pgoff, vma->vm_pgoff + vma_pages(vma) - 1);
 	}
 	return 0;
 }

@@ -3,8 +3,8 @@
  * The ioctls that say which ranges of a file belong in PMem: pin, unpin, attach, detach.
  *
  * A pin is all or nothing: first the pages are claimed and paid for (pin/pin.c), then they are
- * brought in, waiting for writeback to make room; if that fails the claim is undone. Pages that
- * have come by then stay until they are reclaimed, like any others.
+ * promoted (sync/promote.c), waiting for writeback to make space; if that fails the claim is undone.
+ * Pages that are in PMem by then stay until they are reclaimed, like any others.
  */
 #include <linux/capability.h>
 #include <linux/cred.h>
@@ -21,7 +21,7 @@
 #define FB_READ_AHEAD	((pgoff_t)512)
 
 /* Has the lower file system read the page, and moves it; waits for space. */
-static int fb_bring_in(struct fb_inode *fi, struct file *lower, pgoff_t index)
+static int fb_read_and_promote(struct fb_inode *fi, struct file *lower, pgoff_t index)
 {
 	struct fb_patience patience = {};
 	struct folio *folio;
@@ -33,7 +33,7 @@ static int fb_bring_in(struct fb_inode *fi, struct file *lower, pgoff_t index)
 		folio = read_mapping_folio(fi->lower->i_mapping, index, lower);
 		if (IS_ERR(folio))
 			return PTR_ERR(folio);
-		err = fb_bring_page(fi, index);
+		err = fb_promote_page(fi, index);
 		folio_put(folio);
 		if (!err)
 			return 0;
@@ -43,23 +43,23 @@ static int fb_bring_in(struct fb_inode *fi, struct file *lower, pgoff_t index)
 	}
 }
 
-static int fb_bring_in_range(struct fb_inode *fi, struct file *lower, pgoff_t first, pgoff_t last)
+static int fb_promote_range(struct fb_inode *fi, struct file *lower, pgoff_t first, pgoff_t last)
 {
-	pgoff_t ahead = first, upgraded, end;
+	pgoff_t ahead = first, promoted, end;
 	int err = 0;
 
 	for (; !err && first <= last; first++) {
 		if (first == ahead) {
 			ahead = first;
-			upgraded = first;
+			promoted = first;
 			end = min(last, ahead + FB_READ_AHEAD - 1);
 			vfs_fadvise(lower, (loff_t)ahead << PAGE_SHIFT,
 				    (loff_t)(end - ahead + 1) << PAGE_SHIFT, POSIX_FADV_WILLNEED);
-			fb_upgrade(fi, &upgraded, end, true);
+			fb_promote(fi, &promoted, end, true);
 			ahead = end + 1;
 		}
 		if (!fb_page_find(fi, first))
-			err = fb_bring_in(fi, lower, first);
+			err = fb_read_and_promote(fi, lower, first);
 	}
 	return err;
 }
@@ -73,7 +73,7 @@ static int fb_pin(struct file *file, const struct fb_claimant *owner, pgoff_t fi
 	err = fb_may_cache(fi) ? fb_claim(fi, owner, first, last, &mark) : -EOPNOTSUPP;
 	if (err)
 		return err;
-	err = fb_bring_in_range(fi, fb_lower_file(file), first, last);
+	err = fb_promote_range(fi, fb_lower_file(file), first, last);
 	if (err == -ENXIO) {	/* it has become shorter: what is left is in PMem */
 		fb_unclaim(fi, owner, fb_pages_in_file(fi), last);
 		return 0;
@@ -100,7 +100,7 @@ static int fb_attach(struct file *file, const struct fb_claimant *owner, pgoff_t
 	err = fb_may_cache(fi) ? fb_claim(fi, owner, first, last, &mark) : -EOPNOTSUPP;
 	if (err)
 		return err;
-	err = fb_may_hold_pages(fi) ?: fb_upgrade(fi, &first, last, true);
+	err = fb_may_hold_pages(fi) ?: fb_promote(fi, &first, last, true);
 	if (err == -ENOSPC || err == -EXFULL)	/* what finds no room moves when it is touched */
 		return 0;
 	if (err)

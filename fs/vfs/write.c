@@ -301,7 +301,7 @@ static ssize_t fb_write_locked(struct fb_inode *fi, struct kiocb *iocb, struct i
  * What was written to a range that belongs in PMem goes there; if no page is free, at its next sync
  * or later.
  */
-static void fb_write_upgrade(struct fb_inode *fi, loff_t start, loff_t end)
+static void fb_promote_written(struct fb_inode *fi, loff_t start, loff_t end)
 {
 	pgoff_t index = start >> PAGE_SHIFT, last = (end - 1) >> PAGE_SHIFT;
 
@@ -310,7 +310,7 @@ static void fb_write_upgrade(struct fb_inode *fi, loff_t start, loff_t end)
 	while (index <= last && fb_page_find(fi, index))
 		index++;
 	if (index <= last)
-		fb_upgrade(fi, &index, last, false);
+		fb_promote(fi, &index, last, false);
 }
 
 /**
@@ -338,7 +338,7 @@ ssize_t fb_write_iter(struct kiocb *iocb, struct iov_iter *from)
 	else
 		inode_unlock(inode);
 	if (ret > 0 && !(iocb->ki_flags & IOCB_DIRECT))
-		fb_write_upgrade(fi, iocb->ki_pos - ret, iocb->ki_pos);
+		fb_promote_written(fi, iocb->ki_pos - ret, iocb->ki_pos);
 	if (ret > 0 && iocb_is_dsync(iocb)) {
 		err = fb_sync_inode(fi, file, fb_lower_file(file), iocb->ki_pos - ret, iocb->ki_pos - 1,
 				    !(iocb->ki_flags & IOCB_SYNC));
