@@ -262,7 +262,7 @@ struct fb_sb {
 	struct workqueue_struct *wq;
 	struct workqueue_struct *errands;	/* fb_errand() */
 	struct delayed_work writeback_work;	/* writeback/worker.c */
-	struct delayed_work settle_work;	/* writeback/deferred.c: deleted and cut files */
+	struct delayed_work orphan_work;	/* writeback/deferred.c: deleted and cut files */
 	struct work_struct recover_work;	/* vfs/place.c */
 	wait_queue_head_t space_wait;	/* for a free page, or a free file record */
 	int last_error;

@@ -186,7 +186,7 @@ void fb_evict_inode(struct inode *inode)
 	clear_inode(inode);
 	fb_claims_end(fi);
 	if (fi->file != FB_NO_FILE)
-		fb_settle_deleted(fi);
+		fb_orphan_deleted(fi);
 	WARN_ON_ONCE(fi->nr_pages);
 	xa_destroy(&fi->index);
 	xa_destroy(&fi->stored_below);

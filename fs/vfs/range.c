@@ -116,7 +116,7 @@ long fb_fallocate(struct file *file, int mode, loff_t offset, loff_t len)
 		goto unlock;
 	if (moves) {
 		fb_cut_begin(fi);
-		err = fb_settle_size(fi);
+		err = fb_flush_size(fi);
 	}
 	fb_zero_last(fi);
 	if (!err)

@@ -58,7 +58,7 @@ static int fb_cut(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr *
 	}
 	fb_cut_done(fi, attr->ia_size);
 	if (cut.concerns)
-		fb_settle_soon(FB_SB(fi->vfs_inode.i_sb));
+		fb_flush_orphans_soon(FB_SB(fi->vfs_inode.i_sb));
 	return 0;
 }
 

@@ -332,9 +332,9 @@ int fb_recover_attach(struct fb_inode *fi)
  * @handle: the file
  * @err: 0; -ESTALE: the file is gone; another error may pass
  *
- * What isn't settled stays in the table all the time: a file that is opened meanwhile must find it.
+ * A file that stays unplaced doesn't leave the table for a moment: a task that opens it must find it there.
  *
- * Return: 0 if that is settled, or why not.
+ * Return: 0 if the table doesn't have the file any more, or why it has.
  */
 int fb_recover_tried(struct fb_sb *fsb, const struct ps_handle *handle, int err)
 {
