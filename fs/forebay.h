@@ -260,7 +260,7 @@ struct fb_sb {
 	struct fb_recovered *recovered;	/* pages not attached to an inode yet */
 
 	struct workqueue_struct *wq;
-	struct workqueue_struct *errands;	/* fb_errand() */
+	struct workqueue_struct *mounter_wq;	/* fb_run_as_mounter() */
 	struct delayed_work writeback_work;	/* writeback/worker.c */
 	struct delayed_work orphan_work;	/* writeback/deferred.c: deleted and cut files */
 	struct work_struct recover_work;	/* vfs/place.c */

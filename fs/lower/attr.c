@@ -141,7 +141,7 @@ static int fb_resize(void *arg)
  * @file: the lower file, open for writing
  * @size: in bytes
  *
- * mtime and ctime stay: the user has changed nothing now. For the same reason it is an errand.
+ * mtime and ctime stay: the user has changed nothing now. For the same reason it is done as the mounter.
  *
  * Return: 0 or an error of the lower file system.
  */
@@ -149,5 +149,5 @@ int fb_set_lower_size(struct fb_sb *fsb, struct file *file, loff_t size)
 {
 	struct fb_resize resize = { .file = file, .size = size };
 
-	return fb_errand(fsb, fb_resize, &resize);
+	return fb_run_as_mounter(fsb, fb_resize, &resize);
 }

@@ -202,12 +202,12 @@ static struct fb_sb *fb_alloc_sb(void)
 	fsb->space_cred = fb_space_cred();
 	fsb->wq = alloc_workqueue("forebay", WQ_UNBOUND | WQ_MEM_RECLAIM | WQ_FREEZABLE, 0);
 	/* Apart: works on the other wait for these. */
-	fsb->errands = alloc_workqueue("forebay-errands", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
-	if (fsb->space_cred && fsb->wq && fsb->errands &&
+	fsb->mounter_wq = alloc_workqueue("forebay-errands", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
+	if (fsb->space_cred && fsb->wq && fsb->mounter_wq &&
 	    !percpu_counter_init_many(fsb->counters, 0, GFP_KERNEL, FB_NR_COUNTERS))
 		return fsb;
-	if (fsb->errands)
-		destroy_workqueue(fsb->errands);
+	if (fsb->mounter_wq)
+		destroy_workqueue(fsb->mounter_wq);
 	if (fsb->wq)
 		destroy_workqueue(fsb->wq);
 	put_cred(fsb->space_cred);
@@ -219,7 +219,7 @@ static struct fb_sb *fb_alloc_sb(void)
 static void fb_free_sb(struct fb_sb *fsb)
 {
 	destroy_workqueue(fsb->wq);
-	destroy_workqueue(fsb->errands);
+	destroy_workqueue(fsb->mounter_wq);
 	fb_recover_free(fsb);
 	fb_orphans_free(fsb);
 	fb_cache_close(fsb);
