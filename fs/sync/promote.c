@@ -8,7 +8,7 @@
  *     pages last (fb_promote());
  *   - at the next fault, or after the next write (vfs/fault.c, vfs/write.c);
  *   - all of them, waiting for space, if the range is pinned (vfs/range_ioctl.c).
- * A page that can't move when a MAP_SYNC mapping is made is written back and dropped from the lower page
+ * A page that can't move when a MAP_SYNC mapping is made is written back and leaves the lower page
  * cache, so that it isn't in the way later. A fault on such a mapping maps a volatile page in three cases
  * only: a busy page that is read, an immutable file, a file that has lost its last name (vfs/fault.c).
  *

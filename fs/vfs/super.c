@@ -9,7 +9,7 @@
  * it holds anything for it. All access below goes through a private clone of
  * the lower mount, so what is mounted over it later doesn't matter.
  *
- * Unmount writes everything back, drops clean pages and records, and with them the
+ * Unmount writes everything back, frees clean pages and records, and with them the
  * pins on inodes; what can't be written back stays in PMem for the next mount.
  */
 #include <linux/cred.h>
@@ -304,7 +304,7 @@ static void fb_release_inodes(struct fb_sb *fsb)
 
 	fb_walk_begin(fsb, &fsb->inodes, &walk);
 	while ((fi = fb_walk_next(fsb, &walk))) {
-		fb_drop_inode(fi);
+		fb_evict_file(fi);
 		if (fi->file != FB_NO_FILE)
 			fb_abandon(fi);
 		iput(&fi->vfs_inode);

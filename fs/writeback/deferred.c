@@ -83,8 +83,8 @@ static int fb_flush_deleted(struct fb_sb *fsb)
 		return err;
 	}
 	list_for_each_entry_safe(deleted, next, &group, list) {
-		fb_file_record_free(fsb, deleted->file);	/* drops all pages at once */
-		fb_pages_drop(fsb, &deleted->pages);
+		fb_file_record_free(fsb, deleted->file);	/* frees all pages at once */
+		fb_pages_free(fsb, &deleted->pages);
 		kfree(deleted);
 	}
 	return 0;

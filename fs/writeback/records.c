@@ -41,7 +41,7 @@ static void fb_record_reclaim(struct fb_inode *fi)
 	/* Each of the two tells of its errors; the file keeps its record then. */
 	if (test_bit(FB_SIZE_EXACT, &fi->flags))
 		fb_flush_cut(fi);
-	fb_drop(fi, 0, FB_LAST_PAGE, &dropped);
+	fb_evict_unpinned(fi, 0, FB_LAST_PAGE, &dropped);
 }
 
 /* From the hand on to the end of the list, or until enough records are free. */
