@@ -198,8 +198,8 @@ struct fb_inode {
 	struct file *wb_file;		/* lower file, for writeback; while there is a record */
 	struct fb_sb_link sb_link;	/* while there is a record */
 	struct rb_root_cached claims[FB_NR_CLAIM_KINDS];	/* pin/claim.c; changed under io_sem */
-	unsigned int nr_kept;		/* claims of the file's own (FOREBAY_KEEP) */
-	struct list_head kept;		/* fb_sb->kept, while nr_kept isn't 0 */
+	unsigned int nr_file_owned;	/* claims that the file itself owns (FOREBAY_KEEP) */
+	struct list_head file_owned;	/* fb_sb->file_owned, while nr_file_owned isn't 0 */
 	struct fb_sb_link lock_link;	/* while there are claims of mlock()'s */
 	struct list_head accounts;	/* pin/limit.c: users with pinned pages; changed under io_sem */
 };
@@ -250,13 +250,13 @@ struct fb_sb {
 		u32 files_charged;	/* a file that several users have pinned counts for each */
 	} pins;
 
-	spinlock_t inodes_lock;		/* inodes, locked, deleted, kept */
+	spinlock_t inodes_lock;		/* inodes, locked, deleted, file_owned */
 	struct list_head inodes;	/* fb_inode->sb_link, places of walks, and record_hand */
 	struct fb_sb_link record_hand;	/* in inodes: where the worker looks for records next */
 	struct list_head locked;	/* fb_inode->lock_link, likewise */
 
 	struct list_head deleted;	/* struct fb_deleted, under inodes_lock */
-	struct list_head kept;		/* fb_inode->kept, under inodes_lock */
+	struct list_head file_owned;	/* fb_inode->file_owned, under inodes_lock */
 	struct fb_recovered *recovered;	/* pages not attached to an inode yet */
 
 	struct workqueue_struct *wq;

@@ -144,7 +144,7 @@ bool fb_claims_apply_some(struct fb_inode *fi, unsigned long *first, pgoff_t las
 	return false;
 }
 
-static bool fb_claim_is_kept(const struct fb_claim *claim)
+static bool fb_claim_is_file_owned(const struct fb_claim *claim)
 {
 	return !claim->owner.file && claim->owner.kind != FB_LOCKED;
 }
@@ -165,7 +165,7 @@ static void fb_claims_list(struct fb_inode *fi)
 static void fb_claim_insert(struct fb_inode *fi, struct fb_claim *claim)
 {
 	fb_claims_insert(claim, &fi->claims[claim->owner.kind]);
-	fi->nr_kept += fb_claim_is_kept(claim);
+	fi->nr_file_owned += fb_claim_is_file_owned(claim);
 	if (claim->owner.kind == FB_LOCKED)
 		fb_claims_list(fi);
 }
@@ -173,7 +173,7 @@ static void fb_claim_insert(struct fb_inode *fi, struct fb_claim *claim)
 static void fb_claim_remove(struct fb_inode *fi, struct fb_claim *claim)
 {
 	fb_claims_remove(claim, &fi->claims[claim->owner.kind]);
-	fi->nr_kept -= fb_claim_is_kept(claim);
+	fi->nr_file_owned -= fb_claim_is_file_owned(claim);
 }
 
 /* Pages are not in a claim any more; nor is this in the tree with them. */
@@ -320,27 +320,27 @@ int __fb_claim(struct fb_inode *fi, const struct fb_claimant *owner, pgoff_t fir
 }
 
 /**
- * fb_claims_keep() - claims of the file's own keep the inode in memory
+ * fb_claims_hold_inode() - file-owned claims hold a reference on the inode
  * @fi: the inode; io_sem is held exclusively
  *
  * Return: whether the caller has a reference to put when it has given io_sem back.
  */
-bool fb_claims_keep(struct fb_inode *fi)
+bool fb_claims_hold_inode(struct fb_inode *fi)
 {
 	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
-	bool keep = fi->nr_kept, kept;
+	bool hold = fi->nr_file_owned, held;
 
 	lockdep_assert_held_write(&fi->io_sem);
 	spin_lock(&fsb->inodes_lock);
-	kept = !list_empty(&fi->kept);
-	if (keep && !kept) {
+	held = !list_empty(&fi->file_owned);
+	if (hold && !held) {
 		ihold(&fi->vfs_inode);
-		list_add(&fi->kept, &fsb->kept);
-	} else if (!keep) {
-		list_del_init(&fi->kept);
+		list_add(&fi->file_owned, &fsb->file_owned);
+	} else if (!hold) {
+		list_del_init(&fi->file_owned);
 	}
 	spin_unlock(&fsb->inodes_lock);
-	return kept && !keep;
+	return held && !hold;
 }
 
 /* The first claim, in the order of their first pages, of those that begin at @from or behind it. */

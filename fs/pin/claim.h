@@ -64,7 +64,7 @@ int __fb_claim(struct fb_inode *fi, const struct fb_claimant *owner, pgoff_t fir
 bool fb_claims_apply_some(struct fb_inode *fi, unsigned long *first, pgoff_t last, bool whole);
 void fb_claim_free(struct fb_inode *fi, struct fb_claim *claim);
 void fb_claim_shrink(struct fb_inode *fi, struct fb_claim *claim, pgoff_t first, pgoff_t last);
-bool fb_claims_keep(struct fb_inode *fi);
+bool fb_claims_hold_inode(struct fb_inode *fi);
 bool fb_claim_is_of_owner(const struct fb_claim *claim, const void *owner);
 bool fb_claims_give_up(struct fb_inode *fi, enum fb_claim_kind kind, pgoff_t *from, pgoff_t first,
 		       pgoff_t last, const struct fb_claim_filter *filter);

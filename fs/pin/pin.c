@@ -6,8 +6,8 @@
  *
  * A claim has one of three owners, which decides when the claim ends:
  *   - an open file description: its claims end with its last close;
- *   - the file itself (FOREBAY_KEEP): its claims end when they are undone, with the file's last name, and
- *     at unmount. They hold a reference on the inode, which is on fb_sb->kept;
+ *   - the file itself (FOREBAY_KEEP): file-owned claims end when they are undone, with the file's last
+ *     name, and at unmount. They hold a reference on the inode, which is on fb_sb->file_owned;
  *   - a user: its claims are what mlock() has locked.
  *
  * A truncation takes the pinned pages beyond the new end out of every set; attached ranges stay.
@@ -50,7 +50,7 @@ static void fb_claims_give_up_all(struct fb_inode *fi, enum fb_claim_kind kind, 
 	do {
 		down_write(&fi->io_sem);
 		more = fb_claims_give_up(fi, kind, &from, first, last, filter);
-		puts += fb_claims_keep(fi);
+		puts += fb_claims_hold_inode(fi);
 		up_write(&fi->io_sem);
 		cond_resched();
 	} while (more);
@@ -71,7 +71,7 @@ static int fb_claim_some(struct fb_inode *fi, const struct fb_claimant *owner, p
 	else
 		err = __fb_claim(fi, owner, *first, &last, mark);
 	if (!err)
-		fb_claims_keep(fi);
+		fb_claims_hold_inode(fi);
 	up_write(&fi->io_sem);
 	*first = last + 1;
 	return err;
@@ -152,7 +152,7 @@ static bool fb_claim_is_of(const struct fb_claim *claim, const void *file)
 /**
  * fb_claims_closed() - an open file description is closed for the last time
  * @fi: its inode; the caller has a reference
- * @file: the file; NULL: give up the file's own claims (FOREBAY_KEEP)
+ * @file: the file; NULL: give up the file-owned claims (FOREBAY_KEEP)
  */
 void fb_claims_closed(struct fb_inode *fi, const struct file *file)
 {
@@ -181,7 +181,7 @@ void fb_claims_cut(struct fb_inode *fi, pgoff_t beyond)
 			cond_resched();
 		}
 	}
-	if (fb_claims_keep(fi))
+	if (fb_claims_hold_inode(fi))
 		iput(&fi->vfs_inode);
 }
 
@@ -235,7 +235,7 @@ void fb_claims_end(struct fb_inode *fi)
 }
 
 /**
- * fb_claims_end_all() - unmount: the files' own claims must not keep inodes
+ * fb_claims_end_all() - unmount: file-owned claims must not hold inodes
  * @fsb: the mount
  */
 void fb_claims_end_all(struct fb_sb *fsb)
@@ -244,7 +244,7 @@ void fb_claims_end_all(struct fb_sb *fsb)
 
 	for (;;) {
 		spin_lock(&fsb->inodes_lock);
-		fi = list_first_entry_or_null(&fsb->kept, struct fb_inode, kept);
+		fi = list_first_entry_or_null(&fsb->file_owned, struct fb_inode, file_owned);
 		if (fi)
 			ihold(&fi->vfs_inode);
 		spin_unlock(&fsb->inodes_lock);

@@ -50,8 +50,8 @@ static void fb_inode_init_once(void *p)
 	fi->lock_link.fi = fi;
 	for (unsigned int i = 0; i < FB_NR_CLAIM_KINDS; i++)
 		fi->claims[i] = RB_ROOT_CACHED;
-	fi->nr_kept = 0;
-	INIT_LIST_HEAD(&fi->kept);
+	fi->nr_file_owned = 0;
+	INIT_LIST_HEAD(&fi->file_owned);
 	INIT_LIST_HEAD(&fi->accounts);
 }
 

@@ -190,7 +190,7 @@ static struct fb_sb *fb_alloc_sb(void)
 	INIT_LIST_HEAD(&fsb->locked);
 	INIT_LIST_HEAD(&fsb->resident_pages);
 	INIT_LIST_HEAD(&fsb->deleted);
-	INIT_LIST_HEAD(&fsb->kept);
+	INIT_LIST_HEAD(&fsb->file_owned);
 	spin_lock_init(&fsb->pins.lock);
 	INIT_LIST_HEAD(&fsb->pins.payers);
 	INIT_LIST_HEAD(&fsb->mounts);
