@@ -11,14 +11,16 @@
  *	page/		DAX pages and file records: device.c, alloc.c, bad.c (pages that can't be read),
  *			mapping.c (how the kernel sees a DAX page), index.c (a page's life), record.c,
  *			size.c (a size's life), times.c, zero.c, walk.c
- *	pin/		ranges that belong in PMem: vma.c (what mappings say), pin.c (whose), limit.c
+ *	pin/		ranges that belong in PMem: vma.c (what mappings say), claim.c (which pages, whose),
+ *			lock.c (of mlock()), pin.c (from when, until when), limit.c
  *	sync/		what a sync owes, and a page's way in: sync.c, tracker.c, absorb.c, overwrite.c,
  *			promote.c, move.c, reserve.c, stored.c
  *	writeback/	a page's way out: worker.c (when), writeback.c, evict.c, reclaim.c, records.c,
  *			deferred.c (deleted and cut files), recover.c (pages found at mount)
  *	vfs/		the kernel's entry points: super.c mount.c params.c sysfs.c, inode.c, namei.c
- *			attr.c xattr.c dir.c export.c, file.c direct.c seek.c, range.c truncate.c, mmap.c,
- *			ioctl.c range_ioctl.c lower_ioctl.c info.c, drain.c place.c
+ *			attr.c xattr.c dir.c export.c, file.c io.c read.c write.c direct.c seek.c, range.c
+ *			truncate.c, mmap.c fault.c mkwrite.c, ioctl.c range_ioctl.c lower_ioctl.c info.c,
+ *			drain.c place.c
  *
  * Lock order, outermost first (upper = ours, lower = of the file system below):
  *	sb->s_umount
@@ -44,7 +46,7 @@
  * whether the page's range is locked so, and waits (fb_range_is_exclusive()).
  *
  * A task that holds either takes no page fault, because a fault may have to take it itself: copies to and
- * from user memory run with page faults disabled and are retried after faulting in (vfs/file.c).
+ * from user memory run with page faults disabled and are retried after faulting in (vfs/io.c).
  */
 #ifndef FOREBAY_FS_H
 #define FOREBAY_FS_H
@@ -79,7 +81,7 @@ struct fb_page {
 	pgoff_t index;
 	u32 status;			/* FB_STATUS_*, one state and flags */
 	bool referenced;		/* used since the reclaimer last looked */
-	bool resident;			/* in a pinned range: never reclaimed (pin/pin.c) */
+	bool resident;			/* in a pinned range: never reclaimed (pin/claim.c) */
 	bool has_space;			/* below; else nothing was stored since it was copied from there */
 	bool stored;			/* a holder may store to it (sync/stored.c); under index.xa_lock */
 	bool bad;			/* the device can't read it: never used again (page/bad.c) */
@@ -195,9 +197,9 @@ struct fb_inode {
 	unsigned long stored_since;	/* FB_STORED_DAX is set; in jiffies */
 	struct file *wb_file;		/* lower file, for writeback; while there is a record */
 	struct fb_sb_link sb_link;	/* while there is a record */
-	struct rb_root_cached claims[FB_NR_CLAIM_KINDS];	/* pin/pin.c; changed under io_sem */
-	unsigned int nr_kept;		/* claims of the file's own (FOREBAY_KEEP) */
-	struct list_head kept;		/* fb_sb->kept, while nr_kept isn't 0 */
+	struct rb_root_cached claims[FB_NR_CLAIM_KINDS];	/* pin/claim.c; changed under io_sem */
+	unsigned int nr_file_owned;	/* claims that the file itself owns (FOREBAY_KEEP) */
+	struct list_head file_owned;	/* fb_sb->file_owned, while nr_file_owned isn't 0 */
 	struct fb_sb_link lock_link;	/* while there are claims of mlock()'s */
 	struct list_head accounts;	/* pin/limit.c: users with pinned pages; changed under io_sem */
 };
@@ -248,19 +250,19 @@ struct fb_sb {
 		u32 files_charged;	/* a file that several users have pinned counts for each */
 	} pins;
 
-	spinlock_t inodes_lock;		/* inodes, locked, deleted, kept */
+	spinlock_t inodes_lock;		/* inodes, locked, deleted, file_owned */
 	struct list_head inodes;	/* fb_inode->sb_link, places of walks, and record_hand */
 	struct fb_sb_link record_hand;	/* in inodes: where the worker looks for records next */
 	struct list_head locked;	/* fb_inode->lock_link, likewise */
 
 	struct list_head deleted;	/* struct fb_deleted, under inodes_lock */
-	struct list_head kept;		/* fb_inode->kept, under inodes_lock */
+	struct list_head file_owned;	/* fb_inode->file_owned, under inodes_lock */
 	struct fb_recovered *recovered;	/* pages not attached to an inode yet */
 
 	struct workqueue_struct *wq;
-	struct workqueue_struct *errands;	/* fb_errand() */
+	struct workqueue_struct *mounter_wq;	/* fb_run_as_mounter() */
 	struct delayed_work writeback_work;	/* writeback/worker.c */
-	struct delayed_work settle_work;	/* writeback/deferred.c: deleted and cut files */
+	struct delayed_work orphan_work;	/* writeback/deferred.c: deleted and cut files */
 	struct work_struct recover_work;	/* vfs/place.c */
 	wait_queue_head_t space_wait;	/* for a free page, or a free file record */
 	int last_error;

@@ -53,7 +53,7 @@ void fb_attr_changed(struct inode *inode)
  * @dentry: upper dentry
  * @attr: what setattr_prepare() has agreed to; unchanged
  *
- * The caller holds the upper inode's lock and calls fb_attr_changed().
+ * The caller holds the upper inode's lock exclusively and calls fb_attr_changed().
  *
  * Return: 0 or an error.
  */
@@ -65,7 +65,7 @@ int fb_lower_setattr(struct mnt_idmap *idmap, struct dentry *dentry, struct iatt
 	const struct cred *old;
 	int err;
 
-	lockdep_assert_held(&d_inode(dentry)->i_rwsem);	/* shared, if a direct write removes privileges */
+	lockdep_assert_held_write(&d_inode(dentry)->i_rwsem);
 	if (attr->ia_valid & ATTR_UID)
 		lower_attr.ia_vfsuid = VFSUIDT_INIT(from_vfsuid(idmap, fs_userns, attr->ia_vfsuid));
 	if (attr->ia_valid & ATTR_GID)
@@ -141,7 +141,7 @@ static int fb_resize(void *arg)
  * @file: the lower file, open for writing
  * @size: in bytes
  *
- * mtime and ctime stay: the user has changed nothing now. For the same reason it is an errand.
+ * mtime and ctime stay: the user has changed nothing now. For the same reason it is done as the mounter.
  *
  * Return: 0 or an error of the lower file system.
  */
@@ -149,5 +149,5 @@ int fb_set_lower_size(struct fb_sb *fsb, struct file *file, loff_t size)
 {
 	struct fb_resize resize = { .file = file, .size = size };
 
-	return fb_errand(fsb, fb_resize, &resize);
+	return fb_run_as_mounter(fsb, fb_resize, &resize);
 }

@@ -79,7 +79,7 @@ void fb_end_below(struct fb_sb *fsb, const struct cred *old)
 	mnt_drop_write(fsb->lower.mnt);
 }
 
-struct fb_errand {
+struct fb_mounter_call {
 	struct work_struct work;
 	struct fb_sb *fsb;
 	int (*run)(void *arg);
@@ -87,12 +87,12 @@ struct fb_errand {
 	int ret;
 };
 
-static void fb_errand_work(struct work_struct *work)
+static void fb_mounter_call_work(struct work_struct *work)
 {
-	struct fb_errand *errand = container_of(work, struct fb_errand, work);
-	const struct cred *old = override_creds(errand->fsb->space_cred);
+	struct fb_mounter_call *call = container_of(work, struct fb_mounter_call, work);
+	const struct cred *old = override_creds(call->fsb->space_cred);
 
-	errand->ret = errand->run(errand->arg);
+	call->ret = call->run(call->arg);
 	revert_creds(old);
 }
 
@@ -117,7 +117,7 @@ const struct cred *fb_space_cred(void)
 }
 
 /**
- * fb_errand() - do something below that is not the caller's business
+ * fb_run_as_mounter() - do something below that is not the caller's business
  * @fsb: our super block
  * @run: what; with the mounter's credentials, but held to reserved blocks and quotas; takes no locks of ours
  * @arg: passed to @run
@@ -126,19 +126,19 @@ const struct cred *fb_space_cred(void)
  *
  * Return: what @run returns.
  */
-int fb_errand(struct fb_sb *fsb, int (*run)(void *arg), void *arg)
+int fb_run_as_mounter(struct fb_sb *fsb, int (*run)(void *arg), void *arg)
 {
-	struct fb_errand errand = { .fsb = fsb, .run = run, .arg = arg };
+	struct fb_mounter_call call = { .fsb = fsb, .run = run, .arg = arg };
 
-	INIT_WORK_ONSTACK(&errand.work, fb_errand_work);
+	INIT_WORK_ONSTACK(&call.work, fb_mounter_call_work);
 	if (current->flags & PF_KTHREAD) {
-		fb_errand_work(&errand.work);
+		fb_mounter_call_work(&call.work);
 	} else {
-		queue_work(fsb->errands, &errand.work);
-		flush_work(&errand.work);
+		queue_work(fsb->mounter_wq, &call.work);
+		flush_work(&call.work);
 	}
-	destroy_work_on_stack(&errand.work);
-	return errand.ret;
+	destroy_work_on_stack(&call.work);
+	return call.ret;
 }
 
 /**

@@ -14,7 +14,7 @@
 int fb_begin_below(struct mnt_idmap *idmap, struct fb_sb *fsb, const struct cred **old);
 void fb_end_below(struct fb_sb *fsb, const struct cred *old);
 const struct cred *fb_space_cred(void);
-int fb_errand(struct fb_sb *fsb, int (*run)(void *arg), void *arg);
+int fb_run_as_mounter(struct fb_sb *fsb, int (*run)(void *arg), void *arg);
 bool fb_may_steer(struct file *file);
 struct file *fb_open_lower(struct file *file, struct inode *inode);
 struct file *fb_open_below(struct fb_inode *fi);

@@ -117,13 +117,13 @@ bool fb_take_held(struct fb_sb *fsb)
 }
 
 /**
- * fb_pages_drop() - free pages that wait for a file's fate
+ * fb_pages_free() - free pages that wait for a file's fate
  * @fsb: the mount
  * @pages: linked by fb_page->lru, in no index; becomes empty
  *
  * Sleeps: there may be as many as the device has.
  */
-void fb_pages_drop(struct fb_sb *fsb, struct list_head *pages)
+void fb_pages_free(struct fb_sb *fsb, struct list_head *pages)
 {
 	struct fb_page *page, *next;
 

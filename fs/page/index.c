@@ -21,12 +21,12 @@
  *		  publish		   end_writeback(ok)
  *	free ------------> out-of-sync --------------------> clean
  *	 ^		    |    ^  ^_______________________ |
- *	 |	     forget |	 | touch: record first,	    ||
+ *	 |	 invalidate |	 | touch: record first,	    ||
  *	 |<-----------------+	 | then the bytes	    ||
- *	 |_______________________|_______ forget ___________|'
+ *	 |_______________________|_____ invalidate _________|'
  *				 '-------- touch -----------'
  *
- * A page of a pinned range (pin/pin.c) is resident: it changes its state like the others,
+ * A page of a pinned range (pin/claim.c) is resident: it changes its state like the others,
  * but waits on a list of its own where reclaim doesn't look.
  *
  * A page enters as clean if the lower file has it durably: it was not changed since the last sync
@@ -34,8 +34,8 @@
  *
  * Before a byte of a page changes, the lower file system has set space aside for it, with the rights and
  * the quota of the task that changes it (page->has_space). A folio that was dirty has space. What was
- * copied from a clean one may come from a hole; the first write or store sees to space (vfs/file.c,
- * vfs/mmap.c). As long as it hasn't, the lower file has the same bytes, and writing back writes none.
+ * copied from a clean one may come from a hole; the first write or store sees to space (vfs/write.c,
+ * vfs/mkwrite.c). As long as it hasn't, the lower file has the same bytes, and writing back writes none.
  *
  * The record on PMem knows the three states; the flags are DRAM's. Every change of the status word is made
  * by fb_page_set(): status word, list, counts and marks together, under the index's lock. The exceptions:
@@ -48,10 +48,10 @@
  *   - publish: bytes and record fields durable, commit durable, then the index;
  *   - touch: the record says out-of-sync, durably, before a byte of a clean
  *     page changes; otherwise a crash would take the page for a copy of the
- *     lower file and drop it;
+ *     lower file and free it;
  *   - clean: only after the lower fsync has returned, and only if the page
  *     was not touched since before it was copied;
- *   - forget: the record is durably free before the page can be used again,
+ *   - invalidate: the record is durably free before the page can be used again,
  *     and before the lower file may be written in its place.
  */
 #include "../trace.h"
@@ -393,18 +393,18 @@ void fb_page_detach(struct fb_inode *fi, struct fb_page *page)
 }
 
 /**
- * fb_pages_forget() - the lower file is primary for these pages from now on
+ * fb_pages_invalidate() - the lower file is primary for these pages from now on
  * @fi: its inode; io_sem is held exclusively
  * @pages: pages that no mapping has; free afterwards
- * @nr: how many, at most FB_FORGET_BATCH
+ * @nr: how many, at most FB_INVALIDATE_BATCH
  *
  * Their records are durably free before they can be used again, and before the
  * lower file is written in their place.
  */
-void fb_pages_forget(struct fb_inode *fi, struct fb_page **pages, unsigned int nr)
+void fb_pages_invalidate(struct fb_inode *fi, struct fb_page **pages, unsigned int nr)
 {
 	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
-	u32 numbers[FB_FORGET_BATCH];
+	u32 numbers[FB_INVALIDATE_BATCH];
 
 	lockdep_assert_held_write(&fi->io_sem);
 	for (unsigned int i = 0; i < nr; i++) {

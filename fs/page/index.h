@@ -6,7 +6,7 @@
 #include "../forebay.h"
 
 #define FB_MOVE_BATCH	16	/* pages that are published at once, at most */
-#define FB_FORGET_BATCH	64	/* pages that are forgotten at once, at most */
+#define FB_INVALIDATE_BATCH	64	/* pages that are invalidated at once, at most */
 
 /* A page on its way in: copied, not yet committed. */
 struct fb_incoming {
@@ -58,7 +58,7 @@ bool fb_page_flush(struct fb_inode *fi, struct fb_page *page);
 void fb_page_begin_writeback(struct fb_inode *fi, struct fb_page *page);
 bool fb_page_end_writeback(struct fb_inode *fi, struct fb_page *page, bool ok);
 void fb_page_detach(struct fb_inode *fi, struct fb_page *page);
-void fb_pages_forget(struct fb_inode *fi, struct fb_page **pages, unsigned int nr);
+void fb_pages_invalidate(struct fb_inode *fi, struct fb_page **pages, unsigned int nr);
 
 /**
  * fb_page_touch() - a page is about to be changed by the kernel

@@ -28,7 +28,7 @@
  * during one, is worth nothing: struct fb_end has the number of cuts beside the size.
  *
  * Locks: record_size, durable_size and below_size change under io_sem held exclusively, with two
- * exceptions. A task that raises below_size holds i_lock instead, and fb_settle_size() has wb_lock and the
+ * exceptions. A task that raises below_size holds i_lock instead, and fb_flush_size() has wb_lock and the
  * locked range. i_size changes under i_lock, and cuts under wb_lock. All of them may be read without a
  * lock.
  */
@@ -220,12 +220,12 @@ void fb_size_cut(struct fb_inode *fi, loff_t size)
 }
 
 /**
- * fb_settle_size() - everything is below: the record need not speak of the size any more
+ * fb_flush_size() - everything is below: the record need not speak of the size any more
  * @fi: the inode, from fb_hand_over()
  *
  * Return: 0; the lower file system's error; -EINVAL if only PMem knows how long the file is.
  */
-int fb_settle_size(struct fb_inode *fi)
+int fb_flush_size(struct fb_inode *fi)
 {
 	int err;
 

@@ -22,7 +22,7 @@ int fb_cut_previous(struct fb_inode *fi, struct fb_cut *cut, loff_t size);
 void fb_cut_note(struct fb_inode *fi, struct fb_cut *cut, loff_t size);
 void fb_cut_failed(struct fb_inode *fi, const struct fb_cut *cut);
 void fb_size_cut(struct fb_inode *fi, loff_t size);
-int fb_settle_size(struct fb_inode *fi);
+int fb_flush_size(struct fb_inode *fi);
 void fb_size_moved_below(struct fb_inode *fi, loff_t size);
 void fb_size_to_record(struct fb_inode *fi, loff_t size);
 void fb_size_synced_below(struct fb_inode *fi, const struct fb_end *end);

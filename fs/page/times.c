@@ -215,7 +215,7 @@ void fb_recover_time(struct fb_inode *fi, s64 time, struct file *wb_file)
 	fi->record_time = time;
 	if (!time || timespec64_compare(&recover.time, &ctime) <= 0)
 		return;
-	err = fb_errand(fsb, fb_recover_time_run, &recover);
+	err = fb_run_as_mounter(fsb, fb_recover_time_run, &recover);
 	if (err)
 		pr_warn_ratelimited("%s: the times of inode %lu could not be recovered: error %d\n",
 				    fsb->cache_name, fi->vfs_inode.i_ino, err);

@@ -2,31 +2,35 @@
 /*
  * Promotion: pages of a range that belongs in PMem move there from the lower page cache.
  *
- * A range belongs in PMem if it is in a MAP_SYNC mapping, attached or pinned (pin/vma.c, pin/pin.c).
+ * A range belongs in PMem if it is in a MAP_SYNC mapping, attached or pinned (pin/vma.c, pin/claim.c).
  * Its pages move
  *   - when that begins: those that the lower page cache has, dirty and mapped ones too, as long as free
- *     pages last (fb_upgrade());
- *   - at the next fault, or after the next write (vfs/mmap.c, vfs/file.c);
+ *     pages last (fb_promote());
+ *   - at the next fault, or after the next write (vfs/fault.c, vfs/write.c);
  *   - all of them, waiting for space, if the range is pinned (vfs/range_ioctl.c).
- * A page that can't move when a MAP_SYNC mapping is made is written back and dropped from the lower page
+ * A page that can't move when a MAP_SYNC mapping is made is written back and leaves the lower page
  * cache, so that it isn't in the way later. A fault on such a mapping maps a volatile page in three cases
- * only: a busy page that is read, an immutable file, a file that has lost its last name (vfs/mmap.c).
+ * only: a busy page that is read, an immutable file, a file that has lost its last name (vfs/fault.c).
  *
  * Each page moves as in move.c.
  */
 #include <linux/mm.h>
 
+#include "../page/alloc.h"
 #include "../page/index.h"
 #include "../page/record.h"
-#include "../pin/pin.h"
+#include "../pin/claim.h"
 #include "move.h"
 #include "promote.h"
 
 /* Pages looked at under one lock of their range. */
-#define FB_UPGRADE_LOOK		64
+#define FB_PROMOTE_LOOK		64
+/* So long and so often a task waits for a page that hardware uses, or that other tasks may store to. */
+#define FB_BUSY_STEP		(HZ / 50)
+#define FB_BUSY_TRIES		250
 
 /* The page's range is locked exclusively. */
-static int fb_bring_locked(struct fb_inode *fi, pgoff_t index)
+static int fb_promote_locked(struct fb_inode *fi, pgoff_t index)
 {
 	struct fb_incoming in;
 	int err;
@@ -47,7 +51,7 @@ static int fb_bring_locked(struct fb_inode *fi, pgoff_t index)
 }
 
 /**
- * fb_bring_page() - move one page into PMem
+ * fb_promote_page() - move one page into PMem
  * @fi: the inode
  * @index: the page; the lower page cache has had it just now
  *
@@ -55,7 +59,7 @@ static int fb_bring_locked(struct fb_inode *fi, pgoff_t index)
  * Return: 0; -ENOSPC, -ENOENT, -EBUSY as fb_move_in(); -EINTR if the task is killed; -ENXIO if the file has
  * become shorter; -EPERM if it is immutable; or why there is no file record.
  */
-int fb_bring_page(struct fb_inode *fi, pgoff_t index)
+int fb_promote_page(struct fb_inode *fi, pgoff_t index)
 {
 	struct fb_range range;
 	int err;
@@ -63,7 +67,7 @@ int fb_bring_page(struct fb_inode *fi, pgoff_t index)
 	err = fb_range_lock(&fi->ranges, &range, index, index, FB_RANGE_EXCLUSIVE | FB_RANGE_KILLABLE);
 	if (err)
 		return err;
-	err = fb_bring_locked(fi, index);
+	err = fb_promote_locked(fi, index);
 	fb_range_unlock(&fi->ranges, &range);
 	return err;
 }
@@ -83,7 +87,7 @@ static bool fb_wanted(struct fb_inode *fi, pgoff_t index)
  * Moves a batch from *index up to @last, in a range that is locked exclusively; *index becomes the next to
  * look at. Returns -ENOSPC when no page is free.
  */
-static int fb_upgrade_batch(struct fb_inode *fi, pgoff_t *index, pgoff_t last, bool whole)
+static int fb_promote_batch(struct fb_inode *fi, pgoff_t *index, pgoff_t last, bool whole)
 {
 	struct fb_incoming in[FB_MOVE_BATCH];
 	struct folio *locked = NULL;
@@ -117,20 +121,20 @@ static int fb_upgrade_batch(struct fb_inode *fi, pgoff_t *index, pgoff_t last, b
 }
 
 /* The same for a window of pages from *index on. */
-static int fb_upgrade_window(struct fb_inode *fi, pgoff_t *index, pgoff_t last, bool whole)
+static int fb_promote_window(struct fb_inode *fi, pgoff_t *index, pgoff_t last, bool whole)
 {
 	struct fb_range range;
 	pgoff_t beyond;
 	int err;
 
-	last = min(last, *index + FB_UPGRADE_LOOK - 1);
+	last = min(last, *index + FB_PROMOTE_LOOK - 1);
 	err = fb_range_lock(&fi->ranges, &range, *index, last, FB_RANGE_EXCLUSIVE | FB_RANGE_KILLABLE);
 	if (err)
 		return err;
 	beyond = fb_pages_in_file(fi);
 	err = *index < beyond ? fb_record_for_pages(fi) : 0;
 	while (!err && *index < min(last + 1, beyond))
-		err = fb_upgrade_batch(fi, index, min(last, beyond - 1), whole);
+		err = fb_promote_batch(fi, index, min(last, beyond - 1), whole);
 	if (!err)
 		*index = last + 1;
 	fb_range_unlock(&fi->ranges, &range);
@@ -138,7 +142,7 @@ static int fb_upgrade_window(struct fb_inode *fi, pgoff_t *index, pgoff_t last, 
 }
 
 /**
- * fb_upgrade() - move the volatile pages of a range that are in memory into PMem
+ * fb_promote() - move the volatile pages of a range that are in memory into PMem
  * @fi: the inode
  * @index: first page; becomes the one behind the last that was looked at
  * @last: last page
@@ -149,7 +153,7 @@ static int fb_upgrade_window(struct fb_inode *fi, pgoff_t *index, pgoff_t last, 
  * Return: 0; -ENOSPC if no page is free; -EINTR; -EPERM if the file is immutable; or why there is no file
  * record.
  */
-int fb_upgrade(struct fb_inode *fi, pgoff_t *index, pgoff_t last, bool whole)
+int fb_promote(struct fb_inode *fi, pgoff_t *index, pgoff_t last, bool whole)
 {
 	struct xarray *lower = &fi->lower->i_mapping->i_pages;
 	int err = 0;
@@ -157,7 +161,7 @@ int fb_upgrade(struct fb_inode *fi, pgoff_t *index, pgoff_t last, bool whole)
 	while (!err && *index <= last && xa_find(lower, index, last, XA_PRESENT)) {
 		if (*index >= fb_pages_in_file(fi))
 			break;
-		err = fb_upgrade_window(fi, index, last, whole);
+		err = fb_promote_window(fi, index, last, whole);
 		if (fatal_signal_pending(current))
 			err = -EINTR;
 		cond_resched();
@@ -168,21 +172,44 @@ int fb_upgrade(struct fb_inode *fi, pgoff_t *index, pgoff_t last, bool whole)
 }
 
 /**
- * fb_upgrade_mapped() - a MAP_SYNC mapping is made
+ * fb_promote_mapped() - a MAP_SYNC mapping is made
  * @fi: the inode
  * @first: first page of the mapping
  * @last: last page
  *
  * What finds no free page leaves the lower page cache: written back if it is dirty.
  */
-void fb_upgrade_mapped(struct fb_inode *fi, pgoff_t first, pgoff_t last)
+void fb_promote_mapped(struct fb_inode *fi, pgoff_t first, pgoff_t last)
 {
 	struct address_space *mapping = fi->lower->i_mapping;
 
-	if (fb_upgrade(fi, &first, last, true) != -ENOSPC || first > last)
+	if (fb_promote(fi, &first, last, true) != -ENOSPC || first > last)
 		return;
 	/* Either may fail; then faults meet the pages where they are. */
 	filemap_write_and_wait_range(mapping, (loff_t)first << PAGE_SHIFT,
 				     ((loff_t)last << PAGE_SHIFT) + PAGE_SIZE - 1);
 	invalidate_inode_pages2_range(mapping, first, last);
+}
+
+/**
+ * fb_wait_to_promote() - after fb_promote_page() has failed: wait for what the page lacked
+ * @fi: the inode
+ * @err: why it has failed
+ * @patience: of all tries with this page
+ *
+ * Waits for space, or a step for a busy page. A page that went away is tried again at once. The caller
+ * holds no range, nor io_sem.
+ *
+ * Return: 0 to try again; -EINTR if the task is killed; -ENOMEM if space was waited for in vain; @err if
+ * the page was busy for too long, or if the error is one that no wait helps against.
+ */
+int fb_wait_to_promote(struct fb_inode *fi, int err, struct fb_patience *patience)
+{
+	if (err == -ENOSPC || err == -EXFULL)
+		err = fb_wait_for_space(FB_SB(fi->vfs_inode.i_sb), err, &patience->deadline);
+	else if (err == -EBUSY && ++patience->busy <= FB_BUSY_TRIES)
+		err = schedule_timeout_killable(FB_BUSY_STEP) ? -EINTR : 0;
+	else if (err == -ENOENT)	/* went away */
+		err = 0;
+	return err ?: fatal_signal_pending(current) ? -EINTR : 0;
 }

@@ -5,7 +5,7 @@
  * A page that was copied from a clean folio may come from a hole (fb_page->has_space). A write to such a
  * page looks whether the lower file has data there, and if not, allocates space. If the lower file system
  * can't allocate, the unchanged page leaves PMem, and the write goes to the lower file. For a store
- * through a mapping, the lower file system makes its folio writable, which allocates (vfs/mmap.c).
+ * through a mapping, the lower file system makes its folio writable, which allocates (vfs/mkwrite.c).
  *
  * Pages that are appended in PMem (overwrite.c): the lower file grows only when they are written back, and
  * there must be space then. So space is allocated beyond the lower file's end, in steps, by fallocate(2),
@@ -52,7 +52,7 @@ bool fb_lower_is_data(struct fb_inode *fi, struct file *lower, loff_t pos)
 }
 
 /* A page that nothing was stored in leaves PMem: the lower file has the same. */
-static void fb_forget_unchanged(struct fb_inode *fi, pgoff_t index)
+static void fb_invalidate_unchanged(struct fb_inode *fi, pgoff_t index)
 {
 	loff_t pos = (loff_t)index << PAGE_SHIFT;
 	struct fb_page *page;
@@ -64,7 +64,7 @@ static void fb_forget_unchanged(struct fb_inode *fi, pgoff_t index)
 		if ((page->status & FB_STATUS_STATE) != FB_STATUS_CLEAN)
 			fb_track(fi, pos, pos + PAGE_SIZE);	/* as durable as here it isn't below */
 		unmap_mapping_pages(fi->lower->i_mapping, index, 1, false);
-		fb_pages_forget(fi, &page, 1);
+		fb_pages_invalidate(fi, &page, 1);
 	}
 	up_write(&fi->io_sem);
 	mutex_unlock(&fi->wb_lock);
@@ -101,7 +101,7 @@ int fb_space_for_write(struct fb_inode *fi, struct file *lower, pgoff_t index)
 	up_read(&fi->io_sem);
 	fb_range_unlock(&fi->ranges, &range);
 	if (err == -EOPNOTSUPP) {
-		fb_forget_unchanged(fi, index);
+		fb_invalidate_unchanged(fi, index);
 		err = 0;
 	}
 	return err;

@@ -9,7 +9,7 @@
  *     and without references since;
  *   - fb_inode, "stored_below": the same of a volatile page.
  *
- * A page that is held and not stored has readers alone. It is written back, becomes clean, is dropped
+ * A page that is held and not stored has readers alone. It is written back, becomes clean, is evicted
  * and moved like any other, and the readers keep a snapshot: the old struct page, which waits in
  * held_pages (page/alloc.c) or is the lower folio.
  *

@@ -116,7 +116,7 @@ static void fb_sync_begin(struct fb_inode *fi, bool datasync, struct fb_sync *sy
 	smp_rmb();	/* a size that is larger than a cut it does not know of shall not count */
 	sync->end.size = i_size_read(fi->lower);
 	sync->taken = fb_track_take(fi);
-	sync->counted = sync->owing || sync->attr || sync->taken.nr_ranges || sync->taken.overflow;
+	sync->counted = sync->owing || sync->attr || !fb_track_empty(&sync->taken);
 	if (sync->counted)
 		atomic_inc(&fi->syncs_below.paying);
 }
@@ -248,7 +248,7 @@ static bool fb_sync_in_pmem(struct fb_inode *fi, struct file *file, bool datasyn
 
 	lockdep_assert_held(&fi->sync_lock);
 	fi->overwritten = 0;
-	if (!below && !fb_track_empty(fi)) {
+	if (!below && !fb_track_empty(&fi->tracker)) {
 		below = FB_SB(fi->vfs_inode.i_sb)->mode != FB_MODE_AUTO || !fb_may_steer(file) ||
 			fb_absorb(fi);
 		assign_bit(FB_SYNCED_IN_PMEM, &fi->flags, !below);

@@ -13,10 +13,13 @@ void fb_track_overflow(struct fb_inode *fi);
 void fb_track_again(struct fb_inode *fi, const struct fb_tracker *taken);
 void fb_track_held(struct fb_inode *fi, const struct fb_tracker *taken);
 
-/* Whether there is anything in it. Racy: a write in progress may be missed, as a sync may miss it. */
-static inline bool fb_track_empty(const struct fb_inode *fi)
+/*
+ * True if a tracker, an inode's or a taken one, has no page. An inode's is read without its lock: a write
+ * in progress may be missed, as a sync may miss it.
+ */
+static inline bool fb_track_empty(const struct fb_tracker *tracker)
 {
-	return !READ_ONCE(fi->tracker.nr_ranges) && !READ_ONCE(fi->tracker.overflow);
+	return !READ_ONCE(tracker->nr_ranges) && !READ_ONCE(tracker->overflow);
 }
 
 #endif

@@ -209,7 +209,7 @@ int fb_fileattr_set(struct mnt_idmap *idmap, struct dentry *dentry, struct filea
 	/* Nor can recovery do what the record says. */
 	if (freezes) {
 		fb_cut_begin(fi);
-		err = fb_settle_size(fi);
+		err = fb_flush_size(fi);
 	}
 	err = err ?: fb_begin_below(idmap, FB_SB(dentry->d_sb), &old);
 	if (!err) {

@@ -81,7 +81,7 @@ static unsigned long fb_count_all_stored(struct fb_sb *fsb)
  */
 int fb_drain(struct fb_sb *fsb)
 {
-	int err = fb_settle_all(fsb), err2;
+	int err = fb_flush_orphans(fsb), err2;
 	unsigned int tries = FB_DRAIN_TRIES;
 	unsigned long busy;
 

@@ -96,7 +96,7 @@ static int fb_commit_metadata(struct inode *inode)
 	int err = 0;
 
 	if (test_bit(FB_SIZE_EXACT, &FB_I(inode)->flags))
-		err = fb_settle_cut(FB_I(inode));
+		err = fb_flush_cut(FB_I(inode));
 	if (err)
 		return err;
 	if (ops && ops->commit_metadata)

@@ -12,7 +12,8 @@
 
 #include "../page/index.h"
 #include "../page/page.h"
-#include "../pin/pin.h"
+#include "../pin/claim.h"
+#include "../pin/lock.h"
 #include "../pin/vma.h"
 #include "info.h"
 

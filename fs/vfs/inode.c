@@ -50,8 +50,8 @@ static void fb_inode_init_once(void *p)
 	fi->lock_link.fi = fi;
 	for (unsigned int i = 0; i < FB_NR_CLAIM_KINDS; i++)
 		fi->claims[i] = RB_ROOT_CACHED;
-	fi->nr_kept = 0;
-	INIT_LIST_HEAD(&fi->kept);
+	fi->nr_file_owned = 0;
+	INIT_LIST_HEAD(&fi->file_owned);
 	INIT_LIST_HEAD(&fi->accounts);
 }
 
@@ -186,7 +186,7 @@ void fb_evict_inode(struct inode *inode)
 	clear_inode(inode);
 	fb_claims_end(fi);
 	if (fi->file != FB_NO_FILE)
-		fb_settle_deleted(fi);
+		fb_orphan_deleted(fi);
 	WARN_ON_ONCE(fi->nr_pages);
 	xa_destroy(&fi->index);
 	xa_destroy(&fi->stored_below);

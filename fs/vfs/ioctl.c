@@ -7,7 +7,7 @@
 #include <linux/uaccess.h>
 
 #include "../lower/lower.h"
-#include "../pin/pin.h"
+#include "../pin/claim.h"
 #include "../writeback/evict.h"
 #include "../writeback/recover.h"
 #include "drain.h"
@@ -84,7 +84,7 @@ static long fb_ioctl_drop(struct fb_inode *fi, struct forebay_dropped __user *us
 	    end > LLONG_MAX)
 		return -EINVAL;
 	last = drop.length ? (end - 1) >> PAGE_SHIFT : LLONG_MAX >> PAGE_SHIFT;
-	err = fb_drop(fi, drop.offset >> PAGE_SHIFT, last, &drop);
+	err = fb_evict_unpinned(fi, drop.offset >> PAGE_SHIFT, last, &drop);
 	return err ?: copy_to_user(user, &drop, sizeof(drop)) ? -EFAULT : 0;
 }
 

@@ -5,7 +5,7 @@
  *
  * Everything else that changes a lower file in a way that only its file system
  * can do first makes the lower file primary for the range (fb_evict_range():
- * written back, durable, dropped), and then is the lower file system's alone.
+ * written back, durable, invalidated), and then is the lower file system's alone.
  */
 #include <linux/cred.h>
 #include <linux/falloc.h>
@@ -18,6 +18,7 @@
 #include "../page/index.h"
 #include "../page/size.h"
 #include "../page/zero.h"
+#include "../pin/claim.h"
 #include "../pin/pin.h"
 #include "../sync/reserve.h"
 #include "../sync/sync.h"
@@ -115,7 +116,7 @@ long fb_fallocate(struct file *file, int mode, loff_t offset, loff_t len)
 		goto unlock;
 	if (moves) {
 		fb_cut_begin(fi);
-		err = fb_settle_size(fi);
+		err = fb_flush_size(fi);
 	}
 	fb_zero_last(fi);
 	if (!err)
@@ -205,7 +206,7 @@ static int fb_fadvise_dontneed(struct fb_inode *fi, loff_t offset, loff_t len)
 	pgoff_t beyond = end >= size ? FB_LAST_PAGE + 1 : end >> PAGE_SHIFT;
 	struct forebay_dropped result;
 
-	return first < beyond ? fb_drop(fi, first, beyond - 1, &result) : 0;
+	return first < beyond ? fb_evict_unpinned(fi, first, beyond - 1, &result) : 0;
 }
 
 int fb_fadvise(struct file *file, loff_t offset, loff_t len, int advice)

@@ -3,15 +3,14 @@
  * The ioctls that say which ranges of a file belong in PMem: pin, unpin, attach, detach.
  *
  * A pin is all or nothing: first the pages are claimed and paid for (pin/pin.c), then they are
- * brought in, waiting for writeback to make room; if that fails the claim is undone. Pages that
- * have come by then stay until they are reclaimed, like any others.
+ * promoted (sync/promote.c), waiting for writeback to make space; if that fails the claim is undone.
+ * Pages that are in PMem by then stay until they are reclaimed, like any others.
  */
 #include <linux/capability.h>
 #include <linux/cred.h>
 #include <linux/fadvise.h>
 #include <linux/uaccess.h>
 
-#include "../page/alloc.h"
 #include "../page/index.h"
 #include "../page/record.h"
 #include "../pin/pin.h"
@@ -20,15 +19,11 @@
 
 /* So much is read from below at once, in pages. */
 #define FB_READ_AHEAD	((pgoff_t)512)
-/* How long a page that hardware uses is waited for, in all. */
-#define FB_BUSY_STEP	(HZ / 50)
-#define FB_BUSY_TRIES	250
 
 /* Has the lower file system read the page, and moves it; waits for space. */
-static int fb_bring_in(struct fb_inode *fi, struct file *lower, pgoff_t index)
+static int fb_read_and_promote(struct fb_inode *fi, struct file *lower, pgoff_t index)
 {
-	unsigned long deadline = 0;
-	unsigned int busy = 0;
+	struct fb_patience patience = {};
 	struct folio *folio;
 	int err;
 
@@ -38,36 +33,33 @@ static int fb_bring_in(struct fb_inode *fi, struct file *lower, pgoff_t index)
 		folio = read_mapping_folio(fi->lower->i_mapping, index, lower);
 		if (IS_ERR(folio))
 			return PTR_ERR(folio);
-		err = fb_bring_page(fi, index);
+		err = fb_promote_page(fi, index);
 		folio_put(folio);
-		if (err == -ENOSPC || err == -EXFULL)
-			err = fb_wait_for_space(FB_SB(fi->vfs_inode.i_sb), err, &deadline);
-		else if (err == -EBUSY && ++busy <= FB_BUSY_TRIES)
-			err = schedule_timeout_killable(FB_BUSY_STEP) ? -EINTR : 0;
-		else if (err != -ENOENT)	/* went away: again */
-			return err;
-		if (err && err != -ENOENT)
+		if (!err)
+			return 0;
+		err = fb_wait_to_promote(fi, err, &patience);
+		if (err)
 			return err;
 	}
 }
 
-static int fb_bring_in_range(struct fb_inode *fi, struct file *lower, pgoff_t first, pgoff_t last)
+static int fb_promote_range(struct fb_inode *fi, struct file *lower, pgoff_t first, pgoff_t last)
 {
-	pgoff_t ahead = first, upgraded, end;
+	pgoff_t ahead = first, promoted, end;
 	int err = 0;
 
 	for (; !err && first <= last; first++) {
 		if (first == ahead) {
 			ahead = first;
-			upgraded = first;
+			promoted = first;
 			end = min(last, ahead + FB_READ_AHEAD - 1);
 			vfs_fadvise(lower, (loff_t)ahead << PAGE_SHIFT,
 				    (loff_t)(end - ahead + 1) << PAGE_SHIFT, POSIX_FADV_WILLNEED);
-			fb_upgrade(fi, &upgraded, end, true);
+			fb_promote(fi, &promoted, end, true);
 			ahead = end + 1;
 		}
 		if (!fb_page_find(fi, first))
-			err = fb_bring_in(fi, lower, first);
+			err = fb_read_and_promote(fi, lower, first);
 	}
 	return err;
 }
@@ -81,7 +73,7 @@ static int fb_pin(struct file *file, const struct fb_claimant *owner, pgoff_t fi
 	err = fb_may_cache(fi) ? fb_claim(fi, owner, first, last, &mark) : -EOPNOTSUPP;
 	if (err)
 		return err;
-	err = fb_bring_in_range(fi, fb_lower_file(file), first, last);
+	err = fb_promote_range(fi, fb_lower_file(file), first, last);
 	if (err == -ENXIO) {	/* it has become shorter: what is left is in PMem */
 		fb_unclaim(fi, owner, fb_pages_in_file(fi), last);
 		return 0;
@@ -108,7 +100,7 @@ static int fb_attach(struct file *file, const struct fb_claimant *owner, pgoff_t
 	err = fb_may_cache(fi) ? fb_claim(fi, owner, first, last, &mark) : -EOPNOTSUPP;
 	if (err)
 		return err;
-	err = fb_may_hold_pages(fi) ?: fb_upgrade(fi, &first, last, true);
+	err = fb_may_hold_pages(fi) ?: fb_promote(fi, &first, last, true);
 	if (err == -ENOSPC || err == -EXFULL)	/* what finds no room moves when it is touched */
 		return 0;
 	if (err)

@@ -9,7 +9,7 @@
  * it holds anything for it. All access below goes through a private clone of
  * the lower mount, so what is mounted over it later doesn't matter.
  *
- * Unmount writes everything back, drops clean pages and records, and with them the
+ * Unmount writes everything back, frees clean pages and records, and with them the
  * pins on inodes; what can't be written back stays in PMem for the next mount.
  */
 #include <linux/cred.h>
@@ -67,7 +67,7 @@ static int fb_sync_fs(struct super_block *sb, int wait)
 	if (!wait)
 		return 0;
 	/* Cuts first: what was appended after one must not be cut off again at recovery. */
-	err = fb_settle_all(fsb);
+	err = fb_flush_orphans(fsb);
 	err = fb_sync_all(fsb) ?: err;
 	/* What the lower file system failed to write on its own account, syncfs() tells our users. */
 	lower_err = errseq_check_and_advance(&fsb->lower.mnt->mnt_sb->s_wb_err, &fsb->lower_wb_err);
@@ -79,7 +79,7 @@ static int fb_sync_fs(struct super_block *sb, int wait)
 /* Who freezes wants to copy the storage below: it shall hold everything. */
 static int fb_freeze_fs(struct super_block *sb)
 {
-	return fb_writeback_all(FB_SB(sb), false) ?: fb_settle_all(FB_SB(sb));
+	return fb_writeback_all(FB_SB(sb), false) ?: fb_flush_orphans(FB_SB(sb));
 }
 
 static int fb_show_options(struct seq_file *m, struct dentry *root)
@@ -190,24 +190,24 @@ static struct fb_sb *fb_alloc_sb(void)
 	INIT_LIST_HEAD(&fsb->locked);
 	INIT_LIST_HEAD(&fsb->resident_pages);
 	INIT_LIST_HEAD(&fsb->deleted);
-	INIT_LIST_HEAD(&fsb->kept);
+	INIT_LIST_HEAD(&fsb->file_owned);
 	spin_lock_init(&fsb->pins.lock);
 	INIT_LIST_HEAD(&fsb->pins.payers);
 	INIT_LIST_HEAD(&fsb->mounts);
 	init_waitqueue_head(&fsb->space_wait);
 	INIT_DELAYED_WORK(&fsb->writeback_work, fb_writeback_work);
-	INIT_DELAYED_WORK(&fsb->settle_work, fb_settle_work);
+	INIT_DELAYED_WORK(&fsb->orphan_work, fb_orphan_work);
 	INIT_WORK(&fsb->recover_work, fb_recover_work);
 	fsb->cred = get_current_cred();
 	fsb->space_cred = fb_space_cred();
 	fsb->wq = alloc_workqueue("forebay", WQ_UNBOUND | WQ_MEM_RECLAIM | WQ_FREEZABLE, 0);
 	/* Apart: works on the other wait for these. */
-	fsb->errands = alloc_workqueue("forebay-errands", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
-	if (fsb->space_cred && fsb->wq && fsb->errands &&
+	fsb->mounter_wq = alloc_workqueue("forebay-errands", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
+	if (fsb->space_cred && fsb->wq && fsb->mounter_wq &&
 	    !percpu_counter_init_many(fsb->counters, 0, GFP_KERNEL, FB_NR_COUNTERS))
 		return fsb;
-	if (fsb->errands)
-		destroy_workqueue(fsb->errands);
+	if (fsb->mounter_wq)
+		destroy_workqueue(fsb->mounter_wq);
 	if (fsb->wq)
 		destroy_workqueue(fsb->wq);
 	put_cred(fsb->space_cred);
@@ -219,9 +219,9 @@ static struct fb_sb *fb_alloc_sb(void)
 static void fb_free_sb(struct fb_sb *fsb)
 {
 	destroy_workqueue(fsb->wq);
-	destroy_workqueue(fsb->errands);
+	destroy_workqueue(fsb->mounter_wq);
 	fb_recover_free(fsb);
-	fb_settle_free(fsb);
+	fb_orphans_free(fsb);
 	fb_cache_close(fsb);
 	fb_forget_lower(fsb);
 	fb_vm_ops_free(fsb);
@@ -304,7 +304,7 @@ static void fb_release_inodes(struct fb_sb *fsb)
 
 	fb_walk_begin(fsb, &fsb->inodes, &walk);
 	while ((fi = fb_walk_next(fsb, &walk))) {
-		fb_drop_inode(fi);
+		fb_evict_file(fi);
 		if (fi->file != FB_NO_FILE)
 			fb_abandon(fi);
 		iput(&fi->vfs_inode);
@@ -331,10 +331,10 @@ static void fb_kill_sb(struct super_block *sb)
 	if (sb->s_root) {
 		cancel_work_sync(&fsb->recover_work);
 		cancel_delayed_work_sync(&fsb->writeback_work);
-		cancel_delayed_work_sync(&fsb->settle_work);	/* it may hold an inode */
+		cancel_delayed_work_sync(&fsb->orphan_work);	/* it may hold an inode */
 		fb_claims_end_all(fsb);
 		err = fb_writeback_all(fsb, false);
-		err = fb_settle_all(fsb) ?: err;
+		err = fb_flush_orphans(fsb) ?: err;
 		fb_release_inodes(fsb);
 	}
 	kill_anon_super(sb);
@@ -342,9 +342,9 @@ static void fb_kill_sb(struct super_block *sb)
 		return;
 	if (fsb->kobj.state_initialized)
 		fb_sysfs_remove(fsb);
-	err = fb_settle_all(fsb) ?: err;
+	err = fb_flush_orphans(fsb) ?: err;
 	fb_wait_for_held(fsb);
-	cancel_delayed_work_sync(&fsb->settle_work);
+	cancel_delayed_work_sync(&fsb->orphan_work);
 	cancel_delayed_work_sync(&fsb->writeback_work);
 	if (err)
 		pr_err("%s: unmounted, but not everything could be written back (error %d): it is in the cache, mount again to try again\n",

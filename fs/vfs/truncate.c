@@ -5,7 +5,7 @@
  * Truncation is atomic under power failure. Where PMem has something beyond the
  * new end, the order is:
  *   1. the file record says "exactly this size" (8 bytes, durable): from now on
- *      recovery cuts the lower file there and drops pages beyond;
+ *      recovery cuts the lower file there and frees pages beyond;
  *   2. the lower file is cut;
  *   3. pages beyond go, the rest of the last one becomes zeros.
  * The next sync goes below and ends the "exactly" (page/size.c), asked for
@@ -37,7 +37,7 @@ static void fb_cut_done(struct fb_inode *fi, loff_t size)
 	fb_cut_end(fi, size);
 	fb_claims_cut(fi, beyond);
 	up_write(&fi->io_sem);
-	fb_drop_range(fi, beyond, ULONG_MAX);
+	fb_invalidate_range(fi, beyond, ULONG_MAX);
 }
 
 /* wb_lock is held, and the range from the last page on is locked exclusively. */
@@ -58,7 +58,7 @@ static int fb_cut(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr *
 	}
 	fb_cut_done(fi, attr->ia_size);
 	if (cut.concerns)
-		fb_settle_soon(FB_SB(fi->vfs_inode.i_sb));
+		fb_flush_orphans_soon(FB_SB(fi->vfs_inode.i_sb));
 	return 0;
 }
 

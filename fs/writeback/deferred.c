@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Deleted and truncated files: what must become durable below before PMem may forget what it has.
+ * Deleted and truncated files, here called orphans, as in the lists that ext4 and others have of both: what
+ * must become durable below before PMem may forget what it has.
  *
  *   - A deletion. Until it is durable a crash may bring the file back, and the file must come back with the
  *     bytes that were synced, not with older ones. The file's pages wait here, in no index, with their
@@ -20,7 +21,7 @@
 #include "../sync/sync.h"
 #include "deferred.h"
 
-#define FB_SETTLE_DELAY	HZ
+#define FB_ORPHAN_DELAY	HZ
 
 struct fb_deleted {
 	struct list_head list;
@@ -29,21 +30,21 @@ struct fb_deleted {
 };
 
 /**
- * fb_settle_soon() - a file was cut and its record says so, or it was deleted
+ * fb_flush_orphans_soon() - a file was cut and its record says so, or it was deleted
  * @fsb: the mount
  */
-void fb_settle_soon(struct fb_sb *fsb)
+void fb_flush_orphans_soon(struct fb_sb *fsb)
 {
 	bool soon = fb_cache_low(fsb) || fb_records_low(fsb);
 
-	queue_delayed_work(fsb->wq, &fsb->settle_work, soon ? 0 : FB_SETTLE_DELAY);
+	queue_delayed_work(fsb->wq, &fsb->orphan_work, soon ? 0 : FB_ORPHAN_DELAY);
 }
 
 /**
- * fb_settle_deleted() - keep a deleted file's pages until that is durable
+ * fb_orphan_deleted() - keep a deleted file's pages until that is durable
  * @fi: the inode, being evicted: no other task has it, nothing maps it
  */
-void fb_settle_deleted(struct fb_inode *fi)
+void fb_orphan_deleted(struct fb_inode *fi)
 {
 	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
 	struct fb_deleted *deleted = kmalloc(sizeof(*deleted), GFP_NOFS | __GFP_NOFAIL);
@@ -60,10 +61,10 @@ void fb_settle_deleted(struct fb_inode *fi)
 	spin_lock(&fsb->inodes_lock);
 	list_add_tail(&deleted->list, &fsb->deleted);
 	spin_unlock(&fsb->inodes_lock);
-	fb_settle_soon(fsb);
+	fb_flush_orphans_soon(fsb);
 }
 
-static int fb_settle_all_deleted(struct fb_sb *fsb)
+static int fb_flush_deleted(struct fb_sb *fsb)
 {
 	struct fb_deleted *deleted, *next;
 	LIST_HEAD(group);
@@ -82,20 +83,20 @@ static int fb_settle_all_deleted(struct fb_sb *fsb)
 		return err;
 	}
 	list_for_each_entry_safe(deleted, next, &group, list) {
-		fb_file_record_free(fsb, deleted->file);	/* drops all pages at once */
-		fb_pages_drop(fsb, &deleted->pages);
+		fb_file_record_free(fsb, deleted->file);	/* frees all pages at once */
+		fb_pages_free(fsb, &deleted->pages);
 		kfree(deleted);
 	}
 	return 0;
 }
 
 /**
- * fb_settle_cut() - make a cut durable below, if the file owes one
+ * fb_flush_cut() - make a cut durable below, if the file owes one
  * @fi: the inode
  *
  * Return: 0 or the lower file system's error; then it is still owed.
  */
-int fb_settle_cut(struct fb_inode *fi)
+int fb_flush_cut(struct fb_inode *fi)
 {
 	int err = 0;
 
@@ -110,20 +111,20 @@ int fb_settle_cut(struct fb_inode *fi)
 }
 
 /**
- * fb_settle_all() - make deletions and cuts durable below now
+ * fb_flush_orphans() - make deletions and cuts durable below now
  * @fsb: the mount
  *
- * Return: 0 or the lower file system's error; what could not be settled waits.
+ * Return: 0 or the lower file system's error; what could not be made durable waits.
  */
-int fb_settle_all(struct fb_sb *fsb)
+int fb_flush_orphans(struct fb_sb *fsb)
 {
-	int err = fb_settle_all_deleted(fsb), err2;
+	int err = fb_flush_deleted(fsb), err2;
 	struct fb_walk walk;
 	struct fb_inode *fi;
 
 	fb_walk_begin(fsb, &fsb->inodes, &walk);
 	while ((fi = fb_walk_next(fsb, &walk))) {
-		err2 = test_bit(FB_SIZE_EXACT, &fi->flags) ? fb_settle_cut(fi) : 0;
+		err2 = test_bit(FB_SIZE_EXACT, &fi->flags) ? fb_flush_cut(fi) : 0;
 		err = err ?: err2;
 		iput(&fi->vfs_inode);
 	}
@@ -131,22 +132,22 @@ int fb_settle_all(struct fb_sb *fsb)
 }
 
 /**
- * fb_settle_work() - the worker
- * @work: fb_sb->settle_work
+ * fb_orphan_work() - the worker
+ * @work: fb_sb->orphan_work
  */
-void fb_settle_work(struct work_struct *work)
+void fb_orphan_work(struct work_struct *work)
 {
-	struct fb_sb *fsb = container_of(to_delayed_work(work), struct fb_sb, settle_work);
+	struct fb_sb *fsb = container_of(to_delayed_work(work), struct fb_sb, orphan_work);
 
-	if (fb_settle_all(fsb))
-		queue_delayed_work(fsb->wq, &fsb->settle_work, 5 * FB_SETTLE_DELAY);
+	if (fb_flush_orphans(fsb))
+		queue_delayed_work(fsb->wq, &fsb->orphan_work, 5 * FB_ORPHAN_DELAY);
 }
 
 /**
- * fb_settle_free() - forget, in DRAM, the deletions that could not be settled
+ * fb_orphans_free() - forget, in DRAM, the deletions that are not durable below
  * @fsb: the mount, being taken down; the records stay for the next mount
  */
-void fb_settle_free(struct fb_sb *fsb)
+void fb_orphans_free(struct fb_sb *fsb)
 {
 	struct fb_deleted *deleted, *next;
 	struct fb_page *page;

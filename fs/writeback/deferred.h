@@ -5,11 +5,11 @@
 
 #include "../forebay.h"
 
-void fb_settle_soon(struct fb_sb *fsb);
-void fb_settle_deleted(struct fb_inode *fi);
-int fb_settle_cut(struct fb_inode *fi);
-int fb_settle_all(struct fb_sb *fsb);
-void fb_settle_work(struct work_struct *work);
-void fb_settle_free(struct fb_sb *fsb);
+void fb_flush_orphans_soon(struct fb_sb *fsb);
+void fb_orphan_deleted(struct fb_inode *fi);
+int fb_flush_cut(struct fb_inode *fi);
+int fb_flush_orphans(struct fb_sb *fsb);
+void fb_orphan_work(struct work_struct *work);
+void fb_orphans_free(struct fb_sb *fsb);
 
 #endif

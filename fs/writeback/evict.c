@@ -2,12 +2,12 @@
 /*
  * Pages leave PMem, and a file record that has nothing left to say goes with the last of them.
  *
- *	fb_drop_range()		what the lower file has, or shall lose: in whatever state
+ *	fb_invalidate_range()	what the lower file has, or shall lose: in whatever state
  *	fb_evict_range()	the lower file becomes primary: written back first
- *	fb_drop()		a user needs a range in PMem no more: written back first; what is pinned or
+ *	fb_evict_unpinned()	a user needs a range in PMem no more: written back first; what is pinned or
  *				locked stays, and what a task may be storing to by a reference
  *				(sync/stored.c)
- *	fb_drop_inode()		all of a file, at unmount; fb_abandon(): what could not be written back
+ *	fb_evict_file()		all of a file, at unmount; fb_abandon(): what could not be written back
  *				stays in PMem for the next mount
  */
 #include "../page/alloc.h"
@@ -15,23 +15,23 @@
 #include "../page/mapping.h"
 #include "../page/record.h"
 #include "../page/times.h"
-#include "../pin/pin.h"
+#include "../pin/lock.h"
 #include "evict.h"
 #include "writeback.h"
 
 /* So often pages that changed while they were written back are written back again. */
-#define FB_DROP_TRIES	3
+#define FB_EVICT_TRIES	3
 /* Pages looked at under one hold of io_sem. */
-#define FB_DROP_LOOK	(4 * FB_FORGET_BATCH)
+#define FB_EVICT_LOOK	(4 * FB_INVALIDATE_BATCH)
 
-/* Forgets a batch of pages from *index on; returns whether there may be more. */
-static bool fb_drop_some(struct fb_inode *fi, unsigned long *index, pgoff_t last)
+/* Invalidates a batch of pages from *index on; returns whether there may be more. */
+static bool fb_invalidate_some(struct fb_inode *fi, unsigned long *index, pgoff_t last)
 {
-	struct fb_page *pages[FB_FORGET_BATCH];
+	struct fb_page *pages[FB_INVALIDATE_BATCH];
 	unsigned int nr;
 
 	down_write(&fi->io_sem);
-	for (nr = 0; nr < FB_FORGET_BATCH && *index <= last; nr++) {
+	for (nr = 0; nr < FB_INVALIDATE_BATCH && *index <= last; nr++) {
 		pages[nr] = fb_page_next(fi, index, last);
 		if (!pages[nr])
 			break;
@@ -40,13 +40,13 @@ static bool fb_drop_some(struct fb_inode *fi, unsigned long *index, pgoff_t last
 	if (nr)
 		unmap_mapping_pages(fi->lower->i_mapping, pages[0]->index,
 				    pages[nr - 1]->index - pages[0]->index + 1, false);
-	fb_pages_forget(fi, pages, nr);
+	fb_pages_invalidate(fi, pages, nr);
 	up_write(&fi->io_sem);
-	return nr == FB_FORGET_BATCH;
+	return nr == FB_INVALIDATE_BATCH;
 }
 
 /**
- * fb_drop_range() - forget all pages of a range, in whatever state
+ * fb_invalidate_range() - invalidate all pages of a range, in whatever state
  * @fi: the inode
  * @first: first page
  * @last: last page
@@ -56,22 +56,22 @@ static bool fb_drop_some(struct fb_inode *fi, unsigned long *index, pgoff_t last
  * Context: process, under wb_lock and with the range locked exclusively, or with no other task on the
  * inode. Takes io_sem.
  */
-void fb_drop_range(struct fb_inode *fi, pgoff_t first, pgoff_t last)
+void fb_invalidate_range(struct fb_inode *fi, pgoff_t first, pgoff_t last)
 {
 	unsigned long index = first;
 
 	lockdep_assert_held(&fi->wb_lock);
-	while (fb_drop_some(fi, &index, last))
+	while (fb_invalidate_some(fi, &index, last))
 		cond_resched();
 }
 
 /**
- * fb_drop_record() - the file record goes if it has nothing left to say
+ * fb_evict_record() - the file record goes if it has nothing left to say
  * @fi: the inode; the caller has a reference
  *
  * Context: process, under wb_lock. Takes io_sem.
  */
-void fb_drop_record(struct fb_inode *fi)
+void fb_evict_record(struct fb_inode *fi)
 {
 	struct file *wb_file = NULL;
 	u32 file;
@@ -113,19 +113,19 @@ int fb_evict_range(struct fb_inode *fi, pgoff_t first, pgoff_t last)
 		if (err)
 			return err;
 	}
-	fb_drop_range(fi, first, last);
+	fb_invalidate_range(fi, first, last);
 	return 0;
 }
 
-/* Drops up to a batch of clean pages from *index on; returns whether there may be more. */
-static bool fb_drop_batch(struct fb_inode *fi, unsigned long *index, pgoff_t last,
-			  struct forebay_dropped *result)
+/* Evicts up to a batch of clean pages from *index on; returns whether there may be more. */
+static bool fb_evict_batch(struct fb_inode *fi, unsigned long *index, pgoff_t last,
+			   struct forebay_dropped *result)
 {
-	struct fb_page *pages[FB_FORGET_BATCH], *page;
+	struct fb_page *pages[FB_INVALIDATE_BATCH], *page;
 	unsigned int nr = 0, looked;
 
 	down_write(&fi->io_sem);
-	for (looked = 0; looked < FB_DROP_LOOK && nr < FB_FORGET_BATCH && *index <= last;
+	for (looked = 0; looked < FB_EVICT_LOOK && nr < FB_INVALIDATE_BATCH && *index <= last;
 	     ++*index, looked++) {
 		page = fb_page_next(fi, index, last);
 		if (!page)
@@ -144,14 +144,14 @@ static bool fb_drop_batch(struct fb_inode *fi, unsigned long *index, pgoff_t las
 		else
 			result->busy++;
 	}
-	fb_pages_forget(fi, pages, nr);
+	fb_pages_invalidate(fi, pages, nr);
 	up_write(&fi->io_sem);
 	result->dropped += nr;
-	return looked == FB_DROP_LOOK || nr == FB_FORGET_BATCH;
+	return looked == FB_EVICT_LOOK || nr == FB_INVALIDATE_BATCH;
 }
 
 /**
- * fb_drop() - take a range out of PMem
+ * fb_evict_unpinned() - take a range out of PMem
  * @fi: the inode; the caller has a reference. Takes wb_lock and io_sem
  * @first: first page
  * @last: last page
@@ -159,9 +159,9 @@ static bool fb_drop_batch(struct fb_inode *fi, unsigned long *index, pgoff_t las
  *
  * Return: 0; or why pages could not be written back: they are still there.
  */
-int fb_drop(struct fb_inode *fi, pgoff_t first, pgoff_t last, struct forebay_dropped *result)
+int fb_evict_unpinned(struct fb_inode *fi, pgoff_t first, pgoff_t last, struct forebay_dropped *result)
 {
-	unsigned int tries = FB_DROP_TRIES;
+	unsigned int tries = FB_EVICT_TRIES;
 	unsigned long index;
 	int err;
 
@@ -173,26 +173,26 @@ int fb_drop(struct fb_inode *fi, pgoff_t first, pgoff_t last, struct forebay_dro
 		result->busy = 0;
 		mutex_lock(&fi->wb_lock);
 		index = first;
-		while (fb_drop_batch(fi, &index, last, result))
+		while (fb_evict_batch(fi, &index, last, result))
 			cond_resched();
 		if (!fb_has_pages(fi))
-			fb_drop_record(fi);
+			fb_evict_record(fi);
 		mutex_unlock(&fi->wb_lock);
 	} while (!err && result->busy && --tries);
 	return err;
 }
 
 /**
- * fb_drop_inode() - give up all pages of a file, and its record
+ * fb_evict_file() - give up all pages of a file, and its record
  * @fi: the inode; the caller has a reference. Unmount does this to every file
  *
  * What can't be written back stays.
  */
-void fb_drop_inode(struct fb_inode *fi)
+void fb_evict_file(struct fb_inode *fi)
 {
 	mutex_lock(&fi->wb_lock);
 	fb_evict_range(fi, 0, ULONG_MAX);
-	fb_drop_record(fi);
+	fb_evict_record(fi);
 	mutex_unlock(&fi->wb_lock);
 }
 

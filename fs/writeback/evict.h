@@ -5,11 +5,11 @@
 
 #include "../forebay.h"
 
-void fb_drop_range(struct fb_inode *fi, pgoff_t first, pgoff_t last);
-void fb_drop_record(struct fb_inode *fi);
+void fb_invalidate_range(struct fb_inode *fi, pgoff_t first, pgoff_t last);
+void fb_evict_record(struct fb_inode *fi);
 int fb_evict_range(struct fb_inode *fi, pgoff_t first, pgoff_t last);
-int fb_drop(struct fb_inode *fi, pgoff_t first, pgoff_t last, struct forebay_dropped *result);
-void fb_drop_inode(struct fb_inode *fi);
+int fb_evict_unpinned(struct fb_inode *fi, pgoff_t first, pgoff_t last, struct forebay_dropped *result);
+void fb_evict_file(struct fb_inode *fi);
 void fb_abandon(struct fb_inode *fi);
 
 #endif

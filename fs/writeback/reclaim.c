@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Reclaim: clean pages are given up for others, and pages of a range that the
- * lower file has, or shall lose, are dropped.
+ * Reclaim: clean pages are given up for others.
  *
- * A clean page is a copy of what the lower file has durably, so dropping it
+ * A clean page is a copy of what the lower file has durably, so reclaiming it
  * writes nothing but its free record. Pages that were used since the last
  * look get a second chance; pages pinned by a user or locked stay. When the last page of
  * a file goes, its record goes too: the fsync that made the page clean made
  * the size durable.
  */
 #include "../page/index.h"
-#include "../pin/pin.h"
+#include "../pin/lock.h"
 #include "../trace.h"
 #include "evict.h"
 #include "reclaim.h"
@@ -26,7 +25,7 @@ static struct fb_inode *fb_reclaim_candidates(struct fb_sb *fsb, struct fb_page 
 	*nr = 0;
 	spin_lock(&fsb->lru_lock);
 	once = fsb->nr_clean - fsb->nr_resident_clean;
-	for (; once && *budget && *nr < FB_FORGET_BATCH; once--) {
+	for (; once && *budget && *nr < FB_INVALIDATE_BATCH; once--) {
 		page = list_first_entry_or_null(&fsb->clean_pages, struct fb_page, lru);
 		if (!page || (fi && page->owner != fi))
 			break;
@@ -69,11 +68,11 @@ static unsigned int fb_reclaim_from(struct fb_inode *fi, struct fb_page **pages,
 		if (fb_is_reclaimable(fi, pages[i]))
 			pages[kept++] = pages[i];
 	}
-	fb_pages_forget(fi, pages, kept);
+	fb_pages_invalidate(fi, pages, kept);
 	trace_fb_reclaim(fi, kept);
 	up_write(&fi->io_sem);
 	if (kept && !fb_has_pages(fi))
-		fb_drop_record(fi);
+		fb_evict_record(fi);
 	mutex_unlock(&fi->wb_lock);
 	fb_count(fsb, FB_PAGES_RECLAIMED, kept);
 	return kept;
@@ -89,7 +88,7 @@ static unsigned int fb_reclaim_from(struct fb_inode *fi, struct fb_page **pages,
 unsigned int fb_reclaim(struct fb_sb *fsb, unsigned long want)
 {
 	unsigned long budget = 2 * READ_ONCE(fsb->nr_clean);	/* each is looked at twice at most */
-	struct fb_page *pages[FB_FORGET_BATCH];
+	struct fb_page *pages[FB_INVALIDATE_BATCH];
 	unsigned int nr, done = 0;
 	struct fb_inode *fi;
 

@@ -13,7 +13,7 @@
  * pages can't be written back. pin/limit.c bounds how many files may be pinned.
  */
 #include "../page/walk.h"
-#include "../pin/pin.h"
+#include "../pin/claim.h"
 #include "deferred.h"
 #include "evict.h"
 #include "records.h"
@@ -40,8 +40,8 @@ static void fb_record_reclaim(struct fb_inode *fi)
 
 	/* Each of the two tells of its errors; the file keeps its record then. */
 	if (test_bit(FB_SIZE_EXACT, &fi->flags))
-		fb_settle_cut(fi);
-	fb_drop(fi, 0, FB_LAST_PAGE, &dropped);
+		fb_flush_cut(fi);
+	fb_evict_unpinned(fi, 0, FB_LAST_PAGE, &dropped);
 }
 
 /* From the hand on to the end of the list, or until enough records are free. */

@@ -2,13 +2,13 @@
 /*
  * Recovery: pages that a crash left in PMem meet their files again.
  *
- * Mount scans the tables once. It drops clean pages, for the lower file has the same bytes. It collects
+ * Mount scans the tables once. It frees clean pages, for the lower file has the same bytes. It collects
  * out-of-sync pages by file record, under the handle of their lower file. These pages stay where they are:
  * the cache is warm. A new upper inode looks its handle up and takes its pages before another task can see
  * the inode (fb_recover_attach()). A worker instantiates the inodes of files that no task opens
  * (vfs/place.c), so that their pages can be written back like any others.
  *
- * A record whose lower file does not exist is dropped if it is marked unlinked: the file was deleted, or
+ * A record whose lower file does not exist is freed if it is marked unlinked: the file was deleted, or
  * its creation was never durable. Otherwise the file was removed past this mount, or its file system can't
  * read it. Then the pages are kept and counted as unplaced. Drain and the next mount try again, until the
  * administrator discards the pages.
@@ -101,11 +101,11 @@ static void fb_set_unplaced(struct fb_sb *fsb, struct fb_found *found, bool unpl
 }
 
 /* Frees the record and the pages; nothing of the file is wanted any more. */
-static void fb_found_drop(struct fb_sb *fsb, struct fb_found *found)
+static void fb_found_free(struct fb_sb *fsb, struct fb_found *found)
 {
 	fb_set_unplaced(fsb, found, false);
 	fb_file_record_free(fsb, found->file);
-	fb_pages_drop(fsb, &found->pages);
+	fb_pages_free(fsb, &found->pages);
 	kfree(found);
 }
 
@@ -135,10 +135,10 @@ static int fb_scan_files(struct fb_sb *fsb, struct fb_found **files)
 }
 
 /*
- * Sorts the pages: those that wait for their files, those that are free, and in @drop those
+ * Sorts the pages: those that wait for their files, those that are free, and in @stale those
  * that are to be freed. From the last to the first, so that the free list begins with the first.
  */
-static int fb_scan_pages(struct fb_sb *fsb, struct fb_found **files, struct list_head *drop)
+static int fb_scan_pages(struct fb_sb *fsb, struct fb_found **files, struct list_head *stale)
 {
 	struct ps_page_info info;
 	struct fb_page *page;
@@ -151,7 +151,7 @@ static int fb_scan_pages(struct fb_sb *fsb, struct fb_found **files, struct list
 		if (err && err != -ESTALE)
 			return err;
 		if (err || info.state == PS_PAGE_CLEAN) {
-			list_add(&page->lru, drop);
+			list_add(&page->lru, stale);
 		} else if (info.state == PS_PAGE_FREE) {
 			fb_page_put_free(fsb, page);
 		} else {
@@ -175,7 +175,7 @@ int fb_recover_scan(struct fb_sb *fsb, struct fs_context *fc)
 {
 	struct fb_found **files;
 	unsigned long pages = 0;
-	LIST_HEAD(drop);
+	LIST_HEAD(stale);
 	u32 file;
 	int err;
 
@@ -186,9 +186,9 @@ int fb_recover_scan(struct fb_sb *fsb, struct fs_context *fc)
 		return -ENOMEM;
 	}
 	spin_lock_init(&fsb->recovered->lock);
-	err = fb_scan_files(fsb, files) ?: fb_scan_pages(fsb, files, &drop);
+	err = fb_scan_files(fsb, files) ?: fb_scan_pages(fsb, files, &stale);
 	if (!err)
-		fb_pages_drop(fsb, &drop);
+		fb_pages_free(fsb, &stale);
 	for (file = 0; file < fsb->ps.nr_files; file++) {
 		cond_resched();
 		if (!files[file])
@@ -196,7 +196,7 @@ int fb_recover_scan(struct fb_sb *fsb, struct fs_context *fc)
 		pages += files[file]->nr_pages;
 		if (!err && !files[file]->nr_pages && !files[file]->info.size &&
 		    !files[file]->info.time)
-			fb_found_drop(fsb, files[file]);
+			fb_found_free(fsb, files[file]);
 		else
 			fb_found_add(fsb->recovered, files[file]);
 	}
@@ -332,9 +332,9 @@ int fb_recover_attach(struct fb_inode *fi)
  * @handle: the file
  * @err: 0; -ESTALE: the file is gone; another error may pass
  *
- * What isn't settled stays in the table all the time: a file that is opened meanwhile must find it.
+ * A file that stays unplaced doesn't leave the table for a moment: a task that opens it must find it there.
  *
- * Return: 0 if that is settled, or why not.
+ * Return: 0 if the table doesn't have the file any more, or why it has.
  */
 int fb_recover_tried(struct fb_sb *fsb, const struct ps_handle *handle, int err)
 {
@@ -354,7 +354,7 @@ int fb_recover_tried(struct fb_sb *fsb, const struct ps_handle *handle, int err)
 	}
 	spin_unlock(&rec->lock);
 	if (gone)
-		fb_found_drop(fsb, found);
+		fb_found_free(fsb, found);
 	if (gone || !found)	/* or a task has opened it meanwhile */
 		return 0;
 	if (pages)
@@ -415,7 +415,7 @@ unsigned long fb_recover_discard(struct fb_sb *fsb)
 	spin_unlock(&rec->lock);
 	hlist_for_each_entry_safe(found, next, &gone, node) {
 		pages += found->nr_pages;
-		fb_found_drop(fsb, found);
+		fb_found_free(fsb, found);
 	}
 	return pages;
 }

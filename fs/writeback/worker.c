@@ -9,7 +9,7 @@
 
 #include "../page/alloc.h"
 #include "../page/walk.h"
-#include "../pin/pin.h"
+#include "../pin/lock.h"
 #include "reclaim.h"
 #include "records.h"
 #include "worker.h"

@@ -152,7 +152,7 @@ static void fb_kept_capabilities(struct inode *lower)
 	inode_unlock(lower);
 }
 
-/* Step 2; runs with the credentials of fb_errand(). */
+/* Step 2; runs with the credentials of fb_run_as_mounter(). */
 static int fb_batch_copy(void *arg)
 {
 	struct fb_batch *batch = arg;
@@ -175,7 +175,7 @@ static int fb_batch_copy(void *arg)
 /* Steps 2 and 3. */
 static int fb_batch_write(struct fb_inode *fi, struct fb_batch *batch)
 {
-	int err = fb_errand(FB_SB(fi->vfs_inode.i_sb), fb_batch_copy, batch);
+	int err = fb_run_as_mounter(FB_SB(fi->vfs_inode.i_sb), fb_batch_copy, batch);
 	bool times_too = fb_time_only_in_record(fi);
 	struct fb_times times = fb_times_now(fi);
 	loff_t size = i_size_read(fi->lower);

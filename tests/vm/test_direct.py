@@ -6,6 +6,7 @@ import json
 import os
 import random
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,24 @@ from stack import PAGE, run
 
 DAX = MAP_SHARED_VALIDATE | MAP_SYNC
 ROOT = Path(__file__).resolve().parents[2]
+NOBODY = 65534
+
+# Two threads of the file's owner. Each page is written after its thread has set the bits, so the last call takes them away.
+SET_AND_WRITE = """
+import mmap, os, sys, threading
+fd = os.open(sys.argv[1], os.O_RDWR | os.O_DIRECT)
+def work(first):
+    memory = mmap.mmap(-1, 4096)
+    for turn in range(8):
+        for page in range(first, 64, 2):
+            os.fchmod(fd, 0o6755)
+            assert os.pwritev(fd, [memory], page * 4096) == 4096
+threads = [threading.Thread(target=work, args=(first,)) for first in (0, 1)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+"""
 
 
 def mixed(folder, count=64, dax=(16, 8)):
@@ -120,4 +139,21 @@ def test_asynchronous_outside(folder):
         [job] = json.loads(report[report.index("{"):])["jobs"]
         assert job[rw]["slat_ns"]["mean"] < job[rw]["clat_ns"]["mean"] / 2
     assert pages(fd) == 64
+    os.close(fd)
+
+
+def test_privileges_go(folder, below):
+    """Two threads write directly to a file with set-user-ID and set-group-ID bits, over DAX and other pages: a write that has to
+    take the bits away does it alone in the file. No bit is left, above or below, and neither thread hangs."""
+    fd, direct = mixed(folder)
+    os.close(direct)
+    folder.chmod(0o755)
+    path = folder / "f"
+    os.chown(path, NOBODY, NOBODY)
+    subprocess.run([sys.executable, "-c", SET_AND_WRITE, path], user=NOBODY, group=NOBODY, extra_groups=[], check=True, timeout=120)
+    assert os.stat(path).st_mode & 0o7777 == os.stat(below / "f").st_mode & 0o7777 == 0o755
+    os.chmod(path, 0o4755)
+    subprocess.run([sys.executable, "-c", SET_AND_WRITE.replace("os.fchmod(fd, 0o6755)", "pass"), path], user=NOBODY, group=NOBODY,
+                   extra_groups=[], check=True, timeout=120)
+    assert os.stat(path).st_mode & 0o7777 == os.stat(below / "f").st_mode & 0o7777 == 0o755
     os.close(fd)
