@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The lower file system is to hold everything: drain, freeze, unmount.
+ *
+ * All three go in one order (fb_flush_all()): recovered pages meet their files, each file's pages are
+ * written back, and then deletions and truncations become durable, those that came meanwhile among them.
  */
 #include <linux/sched/signal.h>
 
@@ -15,16 +18,8 @@
 #define FB_DRAIN_STEP	(HZ / 4)
 #define FB_DRAIN_TRIES	10
 
-/**
- * fb_writeback_all() - write everything back: drain, freeze, unmount
- * @fsb: the mount
- * @killable: a fatal signal ends it, between two files
- *
- * Return: 0 when all that was out-of-sync at the beginning is durable below and
- * all recovered pages have met their files; or the first error, after every
- * file was tried.
- */
-int fb_writeback_all(struct fb_sb *fsb, bool killable)
+/* Returns the first error, after every file was tried; -EINTR after a fatal signal, if @killable. */
+static int fb_writeback_all(struct fb_sb *fsb, bool killable)
 {
 	int err = fb_recover_rest(fsb), err2;
 	struct fb_walk walk;
@@ -40,6 +35,25 @@ int fb_writeback_all(struct fb_sb *fsb, bool killable)
 		iput(&fi->vfs_inode);
 	}
 	return err;
+}
+
+/**
+ * fb_flush_all() - have the lower file system hold everything, once: drain, freeze, unmount
+ * @fsb: the mount
+ * @killable: a fatal signal ends it, between two files
+ *
+ * Context: process; sleeps. The caller holds no inode's lock.
+ * Return: 0 when all that was out-of-sync at the beginning is durable below, all recovered pages have met
+ * their files, and no deletion or truncation is owed; -EINTR; or the first error, after all was tried.
+ */
+int fb_flush_all(struct fb_sb *fsb, bool killable)
+{
+	int err = fb_writeback_all(fsb, killable), err2;
+
+	if (killable && err == -EINTR)
+		return err;
+	err2 = fb_flush_orphans(fsb);
+	return err ?: err2;
 }
 
 static unsigned long fb_count_stored(struct fb_inode *fi)
@@ -81,22 +95,22 @@ static unsigned long fb_count_all_stored(struct fb_sb *fsb)
  */
 int fb_drain(struct fb_sb *fsb)
 {
-	int err = fb_flush_orphans(fsb), err2;
 	unsigned int tries = FB_DRAIN_TRIES;
 	unsigned long busy;
+	int err;
 
 	for (;;) {
-		err2 = fb_writeback_all(fsb, true);
+		err = fb_flush_all(fsb, true);
 		busy = fb_count_all_stored(fsb);
 		WRITE_ONCE(fsb->nr_busy, busy);
-		if (err2 || !busy || !--tries)
+		if (err || !busy || !--tries)
 			break;
 		schedule_timeout_killable(FB_DRAIN_STEP);
 	}
 	if (busy) {
 		pr_warn("%s: not drained: %lu pages are held by direct I/O or a pipe, and may be changing\n",
 			fsb->cache_name, busy);
-		err2 = err2 ?: -EBUSY;
+		err = err ?: -EBUSY;
 	}
-	return err2 ?: err;
+	return err;
 }

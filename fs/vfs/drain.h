@@ -5,7 +5,7 @@
 
 #include "../forebay.h"
 
-int fb_writeback_all(struct fb_sb *fsb, bool killable);
+int fb_flush_all(struct fb_sb *fsb, bool killable);
 int fb_drain(struct fb_sb *fsb);
 
 #endif

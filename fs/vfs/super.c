@@ -79,7 +79,7 @@ static int fb_sync_fs(struct super_block *sb, int wait)
 /* Who freezes wants to copy the storage below: it shall hold everything. */
 static int fb_freeze_fs(struct super_block *sb)
 {
-	return fb_writeback_all(FB_SB(sb), false) ?: fb_flush_orphans(FB_SB(sb));
+	return fb_flush_all(FB_SB(sb), false);
 }
 
 static int fb_show_options(struct seq_file *m, struct dentry *root)
@@ -333,8 +333,7 @@ static void fb_kill_sb(struct super_block *sb)
 		cancel_delayed_work_sync(&fsb->writeback_work);
 		cancel_delayed_work_sync(&fsb->orphan_work);	/* it may hold an inode */
 		fb_claims_end_all(fsb);
-		err = fb_writeback_all(fsb, false);
-		err = fb_flush_orphans(fsb) ?: err;
+		err = fb_flush_all(fsb, false);
 		fb_release_inodes(fsb);
 	}
 	kill_anon_super(sb);
