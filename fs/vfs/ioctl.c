@@ -7,7 +7,6 @@
 #include <linux/uaccess.h>
 
 #include "../lower/lower.h"
-#include "../pin/claim.h"
 #include "../writeback/evict.h"
 #include "../writeback/recover.h"
 #include "drain.h"
@@ -28,25 +27,6 @@ static int fb_ioctl_discard(struct fb_sb *fsb)
 	pr_notice("%s: %lu pages without a lower file were given up\n", fsb->cache_name,
 		  fb_recover_discard(fsb));
 	return 0;
-}
-
-static int fb_ioctl_counts(struct file *file, struct forebay_counts __user *user)
-{
-	struct forebay_counts counts = {};
-	struct forebay_info info = {};
-	int err;
-
-	if (!S_ISREG(file_inode(file)->i_mode))
-		return -EINVAL;
-	if (!fb_may_steer(file))
-		return -EPERM;
-	err = fb_count_pages(FB_I(file_inode(file)), 0, FB_LAST_PAGE, false, &info);
-	if (err)
-		return err;
-	counts.clean = info.clean;
-	counts.out_of_sync = info.out_of_sync;
-	counts.dirty = info.dirty;
-	return copy_to_user(user, &counts, sizeof(counts)) ? -EFAULT : 0;
 }
 
 /*
@@ -147,8 +127,6 @@ long fb_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 		return fb_ioctl_drain(FB_SB(inode->i_sb));
 	case FOREBAY_IOC_DISCARD_UNPLACED:
 		return fb_ioctl_discard(FB_SB(inode->i_sb));
-	case FOREBAY_IOC_COUNTS:
-		return fb_ioctl_counts(file, (void __user *)arg);
 	default:
 		if (_IOC_TYPE(cmd) == _IOC_TYPE(FOREBAY_IOC_PIN))
 			return fb_ioctl_sized(file, cmd, (void __user *)arg);

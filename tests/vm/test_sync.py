@@ -2,13 +2,11 @@
 """What a sync call costs and where pages are afterwards: the states of the design, seen through sysfs
 and the SSD's counters."""
 
-import fcntl
 import os
-import struct
 import time
 
 import pytest
-from libc import IOC_COUNTS, MAP_SHARED, MAP_SHARED_VALIDATE, MAP_SYNC, Mapping, syncfs, syscall, vmsplice
+from libc import MAP_SHARED, MAP_SHARED_VALIDATE, MAP_SYNC, Mapping, info, syncfs, syscall, vmsplice
 from stack import LOWER, MOUNT, PAGE, drop_caches, run, small_cache
 
 SYNC_FILE_RANGE, WAIT_BEFORE_WRITE_AND_WAIT_AFTER = 277, 7
@@ -16,7 +14,8 @@ SYNC_FILE_RANGE, WAIT_BEFORE_WRITE_AND_WAIT_AFTER = 277, 7
 
 def counts(fd):
     """Clean, out-of-sync and dirty pages of a file."""
-    return struct.unpack("8Q", fcntl.ioctl(fd, IOC_COUNTS, bytes(64)))[:3]
+    found = info(fd)
+    return found.clean, found.out_of_sync, found.dirty
 
 
 def settled_file(folder, pages=64):

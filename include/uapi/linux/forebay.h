@@ -22,20 +22,6 @@
 #define FOREBAY_SUPER_MAGIC	0x46425259	/* "FBRY" */
 
 /*
- * struct forebay_counts - pages of one file by state
- * @clean:	the lower file has the same, durably
- * @out_of_sync: durable in PMem, the lower file is older
- * @dirty:	of the out-of-sync pages, those with stores that may still sit in CPU caches
- * @reserved:	zero
- */
-struct forebay_counts {
-	__u64	clean;
-	__u64	out_of_sync;
-	__u64	dirty;
-	__u64	reserved[5];
-};
-
-/*
  * struct forebay_range - a range of a file
  * @size:	sizeof(struct forebay_range)
  * @flags:	FOREBAY_KEEP or 0
@@ -84,9 +70,9 @@ struct forebay_dropped {
  * @length:	bytes, 0: to the end of the file; set to the length of the answer's range
  * @attributes:	FOREBAY_RANGE_*: of any of its pages; with FOREBAY_INFO_RUN, of all
  * @lost:	of the pages in PMem, those that the device can't read any more
- * @clean:	pages in PMem: as in struct forebay_counts
- * @out_of_sync:
- * @dirty:
+ * @clean:	pages in PMem that the lower file has, too, durably
+ * @out_of_sync: pages durable in PMem, of which the lower file has an older version
+ * @dirty:	of the out-of-sync pages, those with stores that may still sit in CPU caches
  * @pinned:	of the pages in PMem, those that are never reclaimed
  * @busy:	of the pages in PMem, those that hardware uses
  * @volatile_pages: pages that the lower file system has in memory and that aren't in PMem
@@ -121,8 +107,7 @@ struct forebay_info {
 #define FOREBAY_IOC_DRAIN		_IO(0xfb, 1)
 /* Discard the pages that no lower file takes any more. Requires CAP_SYS_ADMIN. */
 #define FOREBAY_IOC_DISCARD_UNPLACED	_IO(0xfb, 2)
-/* Pages of this file by state. Writers only. */
-#define FOREBAY_IOC_COUNTS		_IOR(0xfb, 3, struct forebay_counts)
+/* 3 is not given again: FOREBAY_IOC_INFO has replaced that command. */
 /* Bring all of the range into PMem, and keep it there. -ENOMEM: a limit is exceeded. Writers only. */
 #define FOREBAY_IOC_PIN			_IOW(0xfb, 4, struct forebay_range)
 /* Undo a pin; the pages stay until they are reclaimed. Writers only. */

@@ -26,13 +26,11 @@ void drop(void)
 {
 	struct file *file = one_of_mine();
 	struct forebay_dropped range = { .size = sizeof(range) };
-	struct forebay_counts counts;
 	struct forebay_info info = { .size = sizeof(info), .flags = draw(2) };
 
 	note("drop %s", file->model->name);
 	if (chance(2))
 		CALL("ioctl drop", ioctl(file->fd, FOREBAY_IOC_DROP, &range), NEVER);
-	CALL("ioctl counts", ioctl(file->fd, FOREBAY_IOC_COUNTS, &counts), NEVER);
 	CALL("ioctl info", ioctl(file->fd, FOREBAY_IOC_INFO, &info), NEVER);
 }
 
