@@ -15,7 +15,10 @@ static void dtc_health(struct dtc *t, bool failed)
 {
 	if (failed && !t->failing) {
 		WRITE_ONCE(t->failing, true);
-		/* Pairs with atomic_dec_return() in dtc_clear_retries(). It may have cleared the last slot. */
+		/*
+		 * Pairs with atomic_dec_return() in dtc_clear_retries(), which may have cleared the last
+		 * slot.
+		 */
 		smp_mb();
 		if (!atomic_read(&t->nr_failed))
 			queue_delayed_work(t->evictors, &t->retry, 0);
