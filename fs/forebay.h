@@ -120,7 +120,7 @@ struct fb_tracker {
 };
 
 /* A size, and the cuts before it. It is worth nothing after another cut, or while one goes on (odd). */
-struct fb_end {
+struct fb_size_seen {
 	loff_t size;
 	unsigned int cuts;
 };
@@ -172,7 +172,7 @@ struct fb_inode {
 		atomic_t paying;	/* how many have taken something, and have not ended */
 		atomic_t owing;		/* how many of those have taken FB_OWES_SYNC */
 	} syncs_below;
-	struct fb_end end_to_sync;	/* what fb_sync_all() is about to have made durable, */
+	struct fb_size_seen size_to_sync;	/* what fb_sync_all() is about to have made durable, */
 	struct fb_times times_to_sync;	/* likewise, */
 	bool is_being_synced;		/* between its two looks at the file */
 	struct fb_range_lock ranges;	/* pages that are worked on below, or move; see above */

@@ -8,7 +8,7 @@
  *	durable_size	a crash leaves at least this much
  *	below_size	the same if there were no record
  *	cuts		one more when a cut begins, and when it ends: odd while it goes on
- *	end_to_sync	what syncfs() is about to make durable (sync/sync.c)
+ *	size_to_sync	what syncfs() is about to make durable (sync/sync.c)
  *
  * Recovery makes the lower file as long as the record says if the record says more, or "exactly".
  *
@@ -25,7 +25,7 @@
  *
  * A cut: fb_cut_previous(); fb_cut_note(), after which the record says "exactly" and cuts is odd; the lower
  * file is cut; fb_size_cut() and fb_cut_end(), or fb_cut_failed(). A size that was read before a cut, or
- * during one, is worth nothing: struct fb_end has the number of cuts beside the size.
+ * during one, is worth nothing: struct fb_size_seen has the number of cuts beside the size.
  *
  * Locks: record_size, durable_size and below_size change under io_sem held exclusively, with two
  * exceptions. A task that raises below_size holds i_lock instead, and fb_flush_size() has wb_lock and the
@@ -128,7 +128,7 @@ void fb_cut_end(struct fb_inode *fi, loff_t size)
 	spin_lock(&inode->i_lock);
 	i_size_write(inode, size);
 	spin_unlock(&inode->i_lock);
-	smp_wmb();	/* pairs with fb_end_now() */
+	smp_wmb();	/* pairs with fb_see_size() */
 	WRITE_ONCE(fi->cuts, fi->cuts + 1);
 }
 
@@ -271,7 +271,7 @@ void fb_size_to_record(struct fb_inode *fi, loff_t size)
  *
  * If the file was cut since, the size of before says nothing, and the next sync goes below again.
  */
-void fb_size_synced_below(struct fb_inode *fi, const struct fb_end *end)
+void fb_size_synced_below(struct fb_inode *fi, const struct fb_size_seen *end)
 {
 	lockdep_assert_held_write(&fi->io_sem);
 	if (fi->cuts != end->cuts || (end->cuts & 1))

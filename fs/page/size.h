@@ -25,13 +25,13 @@ void fb_size_cut(struct fb_inode *fi, loff_t size);
 int fb_flush_size(struct fb_inode *fi);
 void fb_size_moved_below(struct fb_inode *fi, loff_t size);
 void fb_size_to_record(struct fb_inode *fi, loff_t size);
-void fb_size_synced_below(struct fb_inode *fi, const struct fb_end *end);
+void fb_size_synced_below(struct fb_inode *fi, const struct fb_size_seen *end);
 void fb_size_record_gone(struct fb_inode *fi);
 
 /* The size now. A cut that begins later, or goes on, shows by fb_inode->cuts (size.c). */
-static inline struct fb_end fb_end_now(const struct fb_inode *fi)
+static inline struct fb_size_seen fb_see_size(const struct fb_inode *fi)
 {
-	struct fb_end end;
+	struct fb_size_seen end;
 
 	end.cuts = READ_ONCE(fi->cuts);
 	smp_rmb();	/* pairs with fb_cut_end(): the size is that before a cut only if cuts is, too */

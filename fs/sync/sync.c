@@ -93,7 +93,7 @@ static void fb_sync_pages(struct fb_inode *fi, pgoff_t first, pgoff_t last)
 struct fb_sync {
 	struct fb_tracker taken;
 	struct fb_times times;
-	struct fb_end end;		/* of the lower file */
+	struct fb_size_seen end;	/* of the lower file */
 	unsigned int number;
 	bool owing, attr, counted;
 };
@@ -200,7 +200,7 @@ int fb_sync_below(struct fb_inode *fi, struct file *lower, bool datasync)
  * since may not be. The time goes along, for fb_sync_time(). Returns -EAGAIN if the file was cut meanwhile:
  * then the lower fsync makes the size durable that it has now.
  */
-static int fb_sync_size(struct fb_inode *fi, const struct fb_end *end, bool datasync)
+static int fb_sync_size(struct fb_inode *fi, const struct fb_size_seen *end, bool datasync)
 {
 	int err;
 
@@ -243,7 +243,7 @@ static bool fb_sync_owes(struct fb_inode *fi, bool datasync)
 /* Makes durable in PMem what the file owes; returns whether it must be made durable below. */
 static bool fb_sync_in_pmem(struct fb_inode *fi, struct file *file, bool datasync)
 {
-	struct fb_end end_of_file = fb_end_now(fi);
+	struct fb_size_seen end_of_file = fb_see_size(fi);
 	bool below = fb_sync_owes(fi, datasync);
 
 	lockdep_assert_held(&fi->sync_lock);
@@ -272,7 +272,7 @@ static bool fb_sync_in_pmem(struct fb_inode *fi, struct file *file, bool datasyn
 int fb_sync_inode(struct fb_inode *fi, struct file *file, struct file *lower, loff_t start, loff_t end,
 		  bool datasync)
 {
-	struct fb_end end_of_file;
+	struct fb_size_seen end_of_file;
 	bool relies;
 	int err;
 
@@ -283,7 +283,7 @@ int fb_sync_inode(struct fb_inode *fi, struct file *file, struct file *lower, lo
 	fb_sync_pages(fi, start >> PAGE_SHIFT, end >> PAGE_SHIFT);
 	fb_time_of_stores(fi, lower);
 	if (fb_sync_in_pmem(fi, file, datasync)) {
-		end_of_file = fb_end_now(fi);
+		end_of_file = fb_see_size(fi);
 		err = fb_sync_below(fi, lower, datasync);
 		/* Without a record all is below; and what is left after a cut is. */
 		if (!err && READ_ONCE(fi->file) != FB_NO_FILE)
@@ -319,7 +319,7 @@ int fb_fsync(struct file *file, loff_t start, loff_t end, int datasync)
 	return err ?: lower_err ?: upper_err;
 }
 
-/* By fb_sync_all(), which has seen fi->end_to_sync before. */
+/* By fb_sync_all(), which has seen fi->size_to_sync before. */
 static void fb_was_synced(struct fb_inode *fi)
 {
 	if (!test_bit(FB_IS_BELOW, &fi->flags)) {
@@ -330,7 +330,7 @@ static void fb_was_synced(struct fb_inode *fi)
 	down_read(&fi->io_sem);
 	fb_times_are_below(fi, &fi->times_to_sync);
 	up_read(&fi->io_sem);
-	fb_sync_size(fi, &fi->end_to_sync, true);
+	fb_sync_size(fi, &fi->size_to_sync, true);
 }
 
 /**
@@ -356,7 +356,7 @@ int fb_sync_all(struct fb_sb *fsb)
 		mutex_lock(&fi->sync_lock);
 		fb_sync_pages(fi, 0, ULONG_MAX);
 		fb_time_of_stores(fi, NULL);
-		fi->end_to_sync = fb_end_now(fi);
+		fi->size_to_sync = fb_see_size(fi);
 		fi->times_to_sync = fb_times_now(fi);
 		fi->is_being_synced = true;
 		mutex_unlock(&fi->sync_lock);

@@ -49,7 +49,7 @@ static ssize_t fb_read_cached(struct kiocb *iocb, struct iov_iter *to, size_t le
  * stale below by now, and is not read. After a cut everything may be, so the piece is read again.
  */
 static ssize_t fb_read_lower(struct fb_inode *fi, struct kiocb *iocb, struct iov_iter *to, size_t len,
-			     const struct fb_end *end)
+			     const struct fb_size_seen *end)
 {
 	struct backing_file_ctx ctx = { .cred = current_cred(), .user_file = iocb->ki_filp };
 	ssize_t ret;
@@ -110,7 +110,7 @@ static ssize_t fb_read_dax(struct fb_inode *fi, struct kiocb *iocb, struct iov_i
 /* Reads the next piece. -ESTALE: a new look must be taken. */
 static ssize_t fb_read_some(struct fb_inode *fi, struct kiocb *iocb, struct iov_iter *to)
 {
-	struct fb_end end = fb_end_now(fi);	/* before the index */
+	struct fb_size_seen end = fb_see_size(fi);	/* before the index */
 	loff_t pos = iocb->ki_pos;
 	size_t len, window;
 	ssize_t ret;
