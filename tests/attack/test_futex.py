@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from clock import BY_THE_CLOCK
 from libc import drop, fallocate, pages
 from stack import MOUNT, PAGE, Stack, run
 
@@ -73,6 +74,7 @@ def lock_file(folder):
     return path, fd
 
 
+@BY_THE_CLOCK
 @pytest.mark.parametrize("way", ["", "sync"])
 @pytest.mark.parametrize("kind", ["plain", "pi", "robust"])
 def test_moving_page(folder, shared, futex, stranger, kind, way):

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from clock import BY_THE_CLOCK
 from libc import MAP_SHARED, MAP_SHARED_VALIDATE, MAP_SYNC, PROT_READ, Mapping, drop, fallocate, pages, vmsplice
 from stack import LOWER, MOUNT, PAGE, read_below, run
 
@@ -139,6 +140,7 @@ def test_drain_beside_a_reader(shared, folder, hold):
     os.close(fd)
 
 
+@BY_THE_CLOCK
 def test_drain_beside_a_possible_writer(shared, folder):
     """A drain reports held pages, and succeeds after their release. A freeze needs only the copy below."""
     _, fd = synced(folder)
@@ -238,6 +240,7 @@ def sync_access(path, store):
     return time.monotonic() - begun if os.waitpid(child, 0)[1] == 0 else None
 
 
+@BY_THE_CLOCK
 @pytest.mark.parametrize("store", [False, True])
 def test_many_references_of_a_reader(folder, hold, store):
     """2,048 references look like a DMA pin. They came by a read-only mapping, so the page moves."""
@@ -250,6 +253,7 @@ def test_many_references_of_a_reader(folder, hold, store):
     os.close(fd)
 
 
+@BY_THE_CLOCK
 def test_many_references_after_a_store_elsewhere(folder, hold):
     """After a store to another page of the file, a holder of this page still counts as a reader."""
     path, fd = volatile(folder)
@@ -261,6 +265,7 @@ def test_many_references_after_a_store_elsewhere(folder, hold):
     os.close(fd)
 
 
+@BY_THE_CLOCK
 def test_reading_beside_a_possible_writer(folder, hold):
     """A page that its owner stored to and a stranger holds can be read in a MAP_SYNC mapping."""
     path, fd = volatile(folder)

@@ -12,6 +12,7 @@ import struct
 import time
 
 import pytest
+from clock import BY_THE_CLOCK
 from libc import (IOC_ATTACH, IOC_DETACH, IOC_DROP, IOC_INFO, IOC_PIN, IOC_UNPIN, LOCKED, MAP_SHARED_VALIDATE,
                   MAP_SYNC, MAPPED, PROT_READ, Mapping, drop, info, on_range, pages)
 from stack import PAGE
@@ -186,6 +187,7 @@ def busy():
         pass
 
 
+@BY_THE_CLOCK
 def test_looking_holds_nothing_up(folder, shared):
     """INFO of a file with 98,304 pages in memory, in a loop: a change waits for no whole walk.
 
@@ -216,6 +218,7 @@ def test_looking_holds_nothing_up(folder, shared):
     assert min(mine - its for mine, its in rounds) < max(walk / 2, 0.03)
 
 
+@BY_THE_CLOCK
 def test_giving_up_holds_nothing_up(folder):
     """One call or close ends 60,000 attached ranges of a descriptor. A read doesn't wait for all."""
     fd = os.open(folder / "f", os.O_RDWR | os.O_CREAT)

@@ -8,6 +8,7 @@ import subprocess
 import time
 
 import pytest
+from clock import BY_THE_CLOCK
 from libc import MAP_SHARED, MAP_SHARED_VALIDATE, MAP_SYNC, Mapping, pages
 from stack import LOWER, MOUNT, PAGE, drop_caches
 
@@ -49,6 +50,7 @@ def test_store_in_locked_memory(folder, flags):
     os.close(fd)
 
 
+@BY_THE_CLOCK
 @pytest.mark.slow
 def test_beside_a_large_write(stack, attacker):
     """Reads and faults of pages in and out of PMem beside one write() of 512 MiB and a task that syncs."""
@@ -66,6 +68,7 @@ def test_beside_a_large_write(stack, attacker):
         assert mine <= max(WORST * its, FLOOR)
 
 
+@BY_THE_CLOCK
 @pytest.mark.slow
 def test_concurrent_syncs(stack, attacker):
     """O_DIRECT writes of 4 KiB with fdatasync by 1, 4 and 16 threads of one file."""

@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 
 import pytest
+from clock import BY_THE_CLOCK
 from conftest import clean_up
 from interface import ROOT, SHOWN, as_nobody, call, mapped, shows
 from libc import (ATTACHED, IOC_PIN, KEEP, MAP_PRIVATE, MAP_SHARED_VALIDATE, MAP_SYNC, PINNED, RUN, Mapping, drop, info, linkat,
@@ -360,6 +361,7 @@ def few_fixture():
     clean_up()
 
 
+@BY_THE_CLOCK
 @shows("pin, the table of files is full: done, after a wait", "a store to a DAX mapping, the same: done, after a wait")
 def test_files(few):
     """All file records are in use: the worker takes a record from a file that it has written back."""

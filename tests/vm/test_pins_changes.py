@@ -5,12 +5,14 @@ import os
 import signal
 import time
 
+from clock import BY_THE_CLOCK
 from libc import (ATTACHED, COLLAPSE_RANGE, IOC_ATTACH, IOC_DETACH, IOC_PIN, IOC_UNPIN, KEEP, KEEP_SIZE, PINNED, PUNCH_HOLE, RUN,
                   Mapping, fallocate, info, on_range, pages)
 from pins import DAX, make, thrash
 from stack import MOUNT, PAGE, run
 
 
+@BY_THE_CLOCK
 def test_many_claims(small):
     """Thousands of descriptors attach the same pages, and one attaches every other page. No call takes
     seconds."""

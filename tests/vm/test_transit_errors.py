@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from clock import BY_THE_CLOCK
 from mapped import noise, verificator
 from stack import SSD, fails, run
 from transit import BLOCK, MIB, POLICIES, STATE, WRITES, each
@@ -90,6 +91,7 @@ def test_full_cache_and_dead_device(cache, policy):
     assert "has refused are lost" in run("dmesg")
 
 
+@BY_THE_CLOCK
 def test_newly_refused(cache):
     """A block that is newly refused is tried again at once, although others have been refused for long.
     So a flush needn't wait for the slow tries of those."""

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+from clock import BY_THE_CLOCK
 from logwrites import MARK, entries
 from mapped import DEBUG, VERIFICATOR, logged_device, noise
 from stack import SSD, SSD2, block_name, run
@@ -66,6 +67,7 @@ def drained(log, seed):
     return time.monotonic() - begun
 
 
+@BY_THE_CLOCK
 def test_writeback_beside_steady_reads(log):
     """Reads go first, but not for ever: writeback beside them takes a little more than twice as long as
     without them. The best of three rounds counts, since the machine may be busy."""
