@@ -11,7 +11,7 @@
  *	page/		DAX pages and file records: device.c, alloc.c, bad.c (pages that can't be read),
  *			mapping.c (how the kernel sees a DAX page), index.c (a page's life), record.c,
  *			size.c (a size's life), times.c, zero.c, walk.c
- *	pin/		ranges that belong in PMem: vma.c (what mappings say), claim.c (which pages, whose),
+ *	pin/		ranges that belong in PMem: vma.c (what mappings say), tree.c (which pages, whose),
  *			lock.c (of mlock()), pin.c (from when, until when), limit.c
  *	sync/		what a sync owes, and a page's way in: sync.c, tracker.c, absorb.c, overwrite.c,
  *			promote.c, move.c, reserve.c, stored.c
@@ -81,7 +81,7 @@ struct fb_page {
 	pgoff_t index;
 	u32 status;			/* FB_STATUS_*, one state and flags */
 	bool referenced;		/* used since the reclaimer last looked */
-	bool resident;			/* in a pinned range: never reclaimed (pin/claim.c) */
+	bool resident;			/* in a pinned range: never reclaimed (pin/tree.c) */
 	bool has_space;			/* below; else nothing was stored since it was copied from there */
 	bool stored;			/* a holder may store to it (sync/stored.c); under index.xa_lock */
 	bool bad;			/* the device can't read it: never used again (page/bad.c) */
@@ -148,7 +148,7 @@ enum {
 #define FB_NO_FILE		U32_MAX
 
 /* Why a range belongs in PMem; pin/pin.c */
-enum fb_claim_kind { FB_ATTACHED, FB_PINNED_RANGE, FB_LOCKED, FB_NR_CLAIM_KINDS };
+enum fb_pin_kind { FB_ATTACHED, FB_PINNED_RANGE, FB_LOCKED, FB_NR_PIN_KINDS };
 
 /* In fb_sb->inodes, fb_sb->locked. */
 struct fb_sb_link {
@@ -197,10 +197,10 @@ struct fb_inode {
 	unsigned long stored_since;	/* FB_STORED_DAX is set; in jiffies */
 	struct file *wb_file;		/* lower file, for writeback; while there is a record */
 	struct fb_sb_link sb_link;	/* while there is a record */
-	struct rb_root_cached claims[FB_NR_CLAIM_KINDS];	/* pin/claim.c; changed under io_sem */
-	unsigned int nr_file_owned;	/* claims that the file itself owns (FOREBAY_KEEP) */
+	struct rb_root_cached pins[FB_NR_PIN_KINDS];	/* pin/tree.c; changed under io_sem */
+	unsigned int nr_file_owned;	/* pins that the file itself owns (FOREBAY_KEEP) */
 	struct list_head file_owned;	/* fb_sb->file_owned, while nr_file_owned isn't 0 */
-	struct fb_sb_link lock_link;	/* while there are claims of mlock()'s */
+	struct fb_sb_link lock_link;	/* while there are pins of mlock()'s */
 	struct list_head accounts;	/* pin/limit.c: users with pinned pages; changed under io_sem */
 };
 

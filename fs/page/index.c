@@ -26,7 +26,7 @@
  *	 |_______________________|_____ invalidate _________|'
  *				 '-------- touch -----------'
  *
- * A page of a pinned range (pin/claim.c) is resident: it changes its state like the others,
+ * A page of a pinned range (pin/tree.c) is resident: it changes its state like the others,
  * but waits on a list of its own where reclaim doesn't look.
  *
  * A page enters as clean if the lower file has it durably: it was not changed since the last sync

@@ -6,8 +6,8 @@
  * A file with a pinned page keeps its file record, so the number of files is limited, too: half of the
  * records may be of files with pinned pages, and a quarter for one user.
  *
- * Pages are paid for when they are claimed, before they are there. A user that claims a page twice pays
- * once; two users that claim the same page pay both, and so with files. A user with CAP_IPC_LOCK may pin
+ * Pages are paid for when they are pinned, before they are there. A user that pins a page twice pays
+ * once; two users that pin the same page pay both, and so with files. A user with CAP_IPC_LOCK may pin
  * more than other users, but not more than the mount has for all: others need room to work. The caller says
  * which user that is, for the task that runs here need not be the user's: reclaim, too, finds locked pages.
  */

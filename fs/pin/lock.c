@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Pages that mlock() has locked in a MAP_SYNC mapping are claimed for the user that made the mapping.
+ * Pages that mlock() has locked in a MAP_SYNC mapping are pinned for the user that made the mapping.
  *
  * The kernel calls no file system at mlock() or munlock(). So Forebay finds a lock when a page of it is
- * faulted in (fb_claim_locked_vma() in pin.c), or about to be reclaimed; the lock then counts if the user's
+ * faulted in (fb_pin_locked_vma() in pin.c), or about to be reclaimed; the lock then counts if the user's
  * limit allows it. The end of a lock is found when the limit is hit, when a program asks for the state, and
  * by the worker when pages are short. Until then the count is too high, never too low.
  *
@@ -13,14 +13,14 @@
 
 #include "../page/index.h"
 #include "../page/walk.h"
-#include "claim.h"
 #include "lock.h"
+#include "tree.h"
 #include "vma.h"
 
-/* What of a part of one claimant's lock isn't locked any more doesn't count; io_sem is held exclusively. */
-static void fb_claim_refresh(struct fb_inode *fi, struct fb_claimant owner, pgoff_t pos, pgoff_t end)
+/* What of a part of one owner's lock isn't locked any more doesn't count; io_sem is held exclusively. */
+static void fb_pin_refresh(struct fb_inode *fi, struct fb_pin_owner owner, pgoff_t pos, pgoff_t end)
 {
-	struct fb_claim_filter filter = { .unwanted = fb_claim_is_of_owner, .arg = &owner };
+	struct fb_pin_filter filter = { .unwanted = fb_pin_is_of_owner, .arg = &owner };
 	pgoff_t first = pos, last = end, from;
 
 	while (pos <= end) {
@@ -29,7 +29,7 @@ static void fb_claim_refresh(struct fb_inode *fi, struct fb_claimant owner, pgof
 			last = end;
 		}
 		from = 0;
-		while (first > pos && fb_claims_give_up(fi, FB_LOCKED, &from, pos, first - 1, &filter))
+		while (first > pos && fb_pins_give_up(fi, FB_LOCKED, &from, pos, first - 1, &filter))
 			;
 		pos = last + 1;
 		first = pos;
@@ -38,63 +38,63 @@ static void fb_claim_refresh(struct fb_inode *fi, struct fb_claimant owner, pgof
 }
 
 /* Some pages of the locks of all users; returns whether there are more, from *@first on. */
-static bool fb_claims_refresh_some(struct fb_inode *fi, pgoff_t *first)
+static bool fb_pins_refresh_some(struct fb_inode *fi, pgoff_t *first)
 {
-	struct rb_root_cached *locked = &fi->claims[FB_LOCKED];
-	struct fb_claim *claim, *next;
+	struct rb_root_cached *locked = &fi->pins[FB_LOCKED];
+	struct fb_pin *pin, *next;
 	pgoff_t last;
 
 	lockdep_assert_held_write(&fi->io_sem);
-	claim = fb_claims_iter_first(locked, *first, FB_LAST_PAGE);
-	if (!claim)
+	pin = fb_pins_iter_first(locked, *first, FB_LAST_PAGE);
+	if (!pin)
 		return false;
-	*first = max(*first, claim->first);
-	last = min(*first + FB_CLAIM_LOOK - 1, FB_LAST_PAGE);
-	for (; claim; claim = next) {
-		next = fb_claims_iter_next(claim, *first, last);
-		fb_claim_refresh(fi, claim->owner, max(*first, claim->first), min(last, claim->last));
+	*first = max(*first, pin->first);
+	last = min(*first + FB_PIN_LOOK - 1, FB_LAST_PAGE);
+	for (; pin; pin = next) {
+		next = fb_pins_iter_next(pin, *first, last);
+		fb_pin_refresh(fi, pin->owner, max(*first, pin->first), min(last, pin->last));
 	}
 	*first = last + 1;
 	return last < FB_LAST_PAGE;
 }
 
 /**
- * fb_claims_refresh() - let locks that are gone go
+ * fb_pins_refresh() - let locks that are gone go
  * @fi: the inode; takes io_sem
  */
-void fb_claims_refresh(struct fb_inode *fi)
+void fb_pins_refresh(struct fb_inode *fi)
 {
 	pgoff_t first = 0;
 	bool more;
 
-	if (RB_EMPTY_ROOT(&fi->claims[FB_LOCKED].rb_root))
+	if (RB_EMPTY_ROOT(&fi->pins[FB_LOCKED].rb_root))
 		return;
 	do {
 		down_write(&fi->io_sem);
-		more = fb_claims_refresh_some(fi, &first);
+		more = fb_pins_refresh_some(fi, &first);
 		up_write(&fi->io_sem);
 		cond_resched();
 	} while (more);
 }
 
 /**
- * fb_claims_refresh_all() - let locks that are gone go, of all files
+ * fb_pins_refresh_all() - let locks that are gone go, of all files
  * @fsb: the mount
  */
-void fb_claims_refresh_all(struct fb_sb *fsb)
+void fb_pins_refresh_all(struct fb_sb *fsb)
 {
 	struct fb_walk walk;
 	struct fb_inode *fi;
 
 	fb_walk_begin(fsb, &fsb->locked, &walk);
 	while ((fi = fb_walk_next(fsb, &walk))) {
-		fb_claims_refresh(fi);
+		fb_pins_refresh(fi);
 		iput(&fi->vfs_inode);
 	}
 }
 
 /**
- * fb_claim_locked_page() - whether a page that is about to be reclaimed is locked
+ * fb_pin_locked_page() - whether a page that is about to be reclaimed is locked
  * @fi: the inode; io_sem is held exclusively
  * @index: the page
  *
@@ -102,16 +102,16 @@ void fb_claims_refresh_all(struct fb_sb *fsb)
  * Whether that user has CAP_IPC_LOCK isn't known here; a user with it pins the page again at the next
  * fault.
  */
-bool fb_claim_locked_page(struct fb_inode *fi, pgoff_t index)
+bool fb_pin_locked_page(struct fb_inode *fi, pgoff_t index)
 {
-	struct fb_claimant owner = { .kind = FB_LOCKED, .uid = INVALID_UID };
+	struct fb_pin_owner owner = { .kind = FB_LOCKED, .uid = INVALID_UID };
 	pgoff_t last = index;
 
 	lockdep_assert_held_write(&fi->io_sem);
 	while (fb_locker_next(fi, index, &owner.uid)) {
-		if (__fb_claim(fi, &owner, index, &last, 0))
+		if (__fb_pin_range(fi, &owner, index, &last, 0))
 			continue;
-		fb_claims_apply_some(fi, &last, index, true);
+		fb_pins_apply_some(fi, &last, index, true);
 		return true;
 	}
 	return false;

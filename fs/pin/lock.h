@@ -5,8 +5,8 @@
 
 #include "../forebay.h"
 
-void fb_claims_refresh(struct fb_inode *fi);
-void fb_claims_refresh_all(struct fb_sb *fsb);
-bool fb_claim_locked_page(struct fb_inode *fi, pgoff_t index);
+void fb_pins_refresh(struct fb_inode *fi);
+void fb_pins_refresh_all(struct fb_sb *fsb);
+bool fb_pin_locked_page(struct fb_inode *fi, pgoff_t index);
 
 #endif

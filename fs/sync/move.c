@@ -24,7 +24,7 @@
 #include "../page/index.h"
 #include "../page/page.h"
 #include "../page/size.h"
-#include "../pin/claim.h"
+#include "../pin/tree.h"
 #include "move.h"
 #include "stored.h"
 #include "tracker.h"

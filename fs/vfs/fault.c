@@ -32,8 +32,8 @@
 #include "../page/index.h"
 #include "../page/page.h"
 #include "../page/record.h"
-#include "../pin/claim.h"
 #include "../pin/pin.h"
+#include "../pin/tree.h"
 #include "../pin/vma.h"
 #include "../sync/promote.h"
 #include "fault.h"
@@ -166,7 +166,7 @@ static vm_fault_t fb_fault_sync(struct fb_inode *fi, struct vm_fault *vmf, struc
 	return fb_fault_wait(fi, err, patience);
 }
 
-/* In a MAP_SYNC mapping, or where there is another mapping that is, or a claim. */
+/* In a MAP_SYNC mapping, or where there is another mapping that is, or a pin. */
 static bool fb_fault_wants_dax(struct fb_inode *fi, const struct vm_fault *vmf)
 {
 	const struct vm_area_struct *vma = vmf->vma;
@@ -176,7 +176,7 @@ static bool fb_fault_wants_dax(struct fb_inode *fi, const struct vm_fault *vmf)
 	if (vma->vm_flags & VM_SYNC)
 		return true;
 	if (!(vma->vm_flags & VM_MAYSHARE) ||
-	    (!fb_has_claims(fi) && !test_bit(FB_DAX_MAPPED, &fi->flags)))
+	    (!fb_has_pins(fi) && !test_bit(FB_DAX_MAPPED, &fi->flags)))
 		return false;
 	down_read(&fi->io_sem);
 	wants = fb_belongs_in_pmem(fi, vmf->pgoff, vmf->pgoff);
@@ -193,7 +193,7 @@ static bool fb_fault_wants_dax(struct fb_inode *fi, const struct vm_fault *vmf)
 static vm_fault_t fb_fault_locked(struct fb_inode *fi, const struct vm_fault *vmf)
 {
 	if (!fb_vma_is_dax(FB_SB(fi->vfs_inode.i_sb), vmf->vma) || !(vmf->vma->vm_flags & VM_LOCKED) ||
-	    !fb_claim_locked_vma(fi, vmf->vma, vmf->pgoff))
+	    !fb_pin_locked_vma(fi, vmf->vma, vmf->pgoff))
 		return 0;
 	return vmf->flags & (FAULT_FLAG_INTERRUPTIBLE | FAULT_FLAG_WRITE) ? 0 : VM_FAULT_SIGBUS;
 }

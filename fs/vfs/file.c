@@ -38,7 +38,7 @@ static int fb_release(struct inode *inode, struct file *file)
 	if ((file->f_mode & FMODE_WRITE) && atomic_read(&inode->i_writecount) == 1 &&
 	    inode->i_nlink && (READ_ONCE(fi->reserved) > 0 || fi->appended))
 		fb_reserve_trim(fi, fb_lower_file(file));
-	fb_claims_closed(fi, file);
+	fb_pins_closed(fi, file);
 	__fput_sync(fb_lower_file(file));	/* we are inside an fput() already */
 	return 0;
 }

@@ -12,8 +12,8 @@
 
 #include "../page/index.h"
 #include "../page/page.h"
-#include "../pin/claim.h"
 #include "../pin/lock.h"
+#include "../pin/tree.h"
 #include "../pin/vma.h"
 #include "info.h"
 
@@ -25,9 +25,9 @@ static bool fb_attribute_next(struct fb_inode *fi, u32 bit, pgoff_t *first, pgof
 {
 	switch (bit) {
 	case FOREBAY_RANGE_ATTACHED:
-		return fb_claimed_next(fi, FB_ATTACHED, first, last);
+		return fb_pin_next(fi, FB_ATTACHED, first, last);
 	case FOREBAY_RANGE_PINNED:
-		return fb_claimed_next(fi, FB_PINNED_RANGE, first, last);
+		return fb_pin_next(fi, FB_PINNED_RANGE, first, last);
 	default:
 		return fb_mapped_next(fi, first, last, bit == FOREBAY_RANGE_LOCKED ? VM_LOCKED : 0, NULL);
 	}
@@ -162,7 +162,7 @@ int fb_info(struct fb_inode *fi, struct forebay_info *info)
 	if (end <= info->offset)
 		return 0;
 	last = (end - 1) >> PAGE_SHIFT;
-	fb_claims_refresh(fi);
+	fb_pins_refresh(fi);
 	if (down_read_killable(&fi->io_sem))
 		return -EINTR;
 	info->attributes = fb_attributes(fi, first, &last, info->flags & FOREBAY_INFO_RUN);

@@ -48,8 +48,8 @@ static void fb_inode_init_once(void *p)
 	fi->sb_link.fi = fi;
 	INIT_LIST_HEAD(&fi->lock_link.list);
 	fi->lock_link.fi = fi;
-	for (unsigned int i = 0; i < FB_NR_CLAIM_KINDS; i++)
-		fi->claims[i] = RB_ROOT_CACHED;
+	for (unsigned int i = 0; i < FB_NR_PIN_KINDS; i++)
+		fi->pins[i] = RB_ROOT_CACHED;
 	fi->nr_file_owned = 0;
 	INIT_LIST_HEAD(&fi->file_owned);
 	INIT_LIST_HEAD(&fi->accounts);
@@ -184,7 +184,7 @@ void fb_evict_inode(struct inode *inode)
 
 	truncate_inode_pages_final(&inode->i_data);
 	clear_inode(inode);
-	fb_claims_end(fi);
+	fb_pins_end(fi);
 	if (fi->file != FB_NO_FILE)
 		fb_orphan_deleted(fi);
 	WARN_ON_ONCE(fi->nr_pages);
@@ -253,7 +253,7 @@ void fb_name_removed(struct inode *inode)
 	fb_record_mark(fi);
 	unpin = test_and_clear_bit(FB_PINNED, &fi->flags);
 	up_write(&fi->io_sem);
-	fb_claims_closed(fi, NULL);
+	fb_pins_closed(fi, NULL);
 	if (unpin)
 		iput(inode);
 }

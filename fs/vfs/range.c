@@ -18,8 +18,8 @@
 #include "../page/index.h"
 #include "../page/size.h"
 #include "../page/zero.h"
-#include "../pin/claim.h"
 #include "../pin/pin.h"
+#include "../pin/tree.h"
 #include "../sync/reserve.h"
 #include "../sync/sync.h"
 #include "../writeback/evict.h"
@@ -84,7 +84,7 @@ static int fb_moved(struct fb_inode *fi, struct file *lower, int err)
 	down_write(&fi->io_sem);
 	fb_cut_end(fi, i_size_read(fi->lower));
 	fb_size_moved_below(fi, err ? 0 : i_size_read(fi->lower));
-	fb_claims_cut(fi, fb_pages_in_file(fi));
+	fb_pins_cut(fi, fb_pages_in_file(fi));
 	up_write(&fi->io_sem);
 	return err;
 }

@@ -2,8 +2,8 @@
 /*
  * The ioctls that say which ranges of a file belong in PMem: pin, unpin, attach, detach.
  *
- * A pin is all or nothing: first the pages are claimed and paid for (pin/pin.c), then they are
- * promoted (sync/promote.c), waiting for writeback to make space; if that fails the claim is undone.
+ * A pin is all or nothing: first the range is pinned and paid for (pin/pin.c), then its pages
+ * are promoted (sync/promote.c), waiting for writeback to make space; if that fails the pin is undone.
  * Pages that are in PMem by then stay until they are reclaimed, like any others.
  */
 #include <linux/capability.h>
@@ -64,22 +64,22 @@ static int fb_promote_range(struct fb_inode *fi, struct file *lower, pgoff_t fir
 	return err;
 }
 
-static int fb_pin(struct file *file, const struct fb_claimant *owner, pgoff_t first, pgoff_t last)
+static int fb_pin(struct file *file, const struct fb_pin_owner *owner, pgoff_t first, pgoff_t last)
 {
 	struct fb_inode *fi = FB_I(file_inode(file));
 	u64 mark;
 	int err;
 
-	err = fb_may_cache(fi) ? fb_claim(fi, owner, first, last, &mark) : -EOPNOTSUPP;
+	err = fb_may_cache(fi) ? fb_pin_range(fi, owner, first, last, &mark) : -EOPNOTSUPP;
 	if (err)
 		return err;
 	err = fb_promote_range(fi, fb_lower_file(file), first, last);
 	if (err == -ENXIO) {	/* it has become shorter: what is left is in PMem */
-		fb_unclaim(fi, owner, fb_pages_in_file(fi), last);
+		fb_unpin_range(fi, owner, fb_pages_in_file(fi), last);
 		return 0;
 	}
 	if (err)
-		fb_claim_undo(fi, mark);
+		fb_pin_undo(fi, mark);
 	return err;
 }
 
@@ -91,20 +91,20 @@ static int fb_may_hold_pages(struct fb_inode *fi)
 	return fi->vfs_inode.i_nlink || READ_ONCE(fi->file) != FB_NO_FILE ? 0 : -EOPNOTSUPP;
 }
 
-static int fb_attach(struct file *file, const struct fb_claimant *owner, pgoff_t first, pgoff_t last)
+static int fb_attach(struct file *file, const struct fb_pin_owner *owner, pgoff_t first, pgoff_t last)
 {
 	struct fb_inode *fi = FB_I(file_inode(file));
 	u64 mark;
 	int err;
 
-	err = fb_may_cache(fi) ? fb_claim(fi, owner, first, last, &mark) : -EOPNOTSUPP;
+	err = fb_may_cache(fi) ? fb_pin_range(fi, owner, first, last, &mark) : -EOPNOTSUPP;
 	if (err)
 		return err;
 	err = fb_may_hold_pages(fi) ?: fb_promote(fi, &first, last, true);
 	if (err == -ENOSPC || err == -EXFULL)	/* what finds no room moves when it is touched */
 		return 0;
 	if (err)
-		fb_claim_undo(fi, mark);
+		fb_pin_undo(fi, mark);
 	return err;
 }
 
@@ -127,7 +127,7 @@ static int fb_range_pages(struct fb_inode *fi, const struct forebay_range *range
 	return 0;
 }
 
-static int fb_may_claim(struct file *file, unsigned int nr, const struct forebay_range *range)
+static int fb_may_set_range(struct file *file, unsigned int nr, const struct forebay_range *range)
 {
 	if (range->flags & ~FOREBAY_KEEP)
 		return -EINVAL;
@@ -151,12 +151,12 @@ long fb_ioctl_range(struct file *file, unsigned int nr, const struct forebay_ran
 {
 	bool pin = nr == _IOC_NR(FOREBAY_IOC_PIN), attach = nr == _IOC_NR(FOREBAY_IOC_ATTACH);
 	struct fb_inode *fi = FB_I(file_inode(file));
-	struct fb_claimant owner = { .uid = current_uid(),
-				     .privileged = has_capability_noaudit(current, CAP_IPC_LOCK) };
+	struct fb_pin_owner owner = { .uid = current_uid(),
+				      .privileged = has_capability_noaudit(current, CAP_IPC_LOCK) };
 	pgoff_t first, last;
 	int err;
 
-	err = fb_may_claim(file, nr, range) ?: fb_range_pages(fi, range, pin, &first, &last);
+	err = fb_may_set_range(file, nr, range) ?: fb_range_pages(fi, range, pin, &first, &last);
 	if (err)
 		return err;
 	owner.file = range->flags & FOREBAY_KEEP ? NULL : file;
@@ -165,6 +165,6 @@ long fb_ioctl_range(struct file *file, unsigned int nr, const struct forebay_ran
 		return fb_pin(file, &owner, first, last);
 	if (attach)
 		return fb_attach(file, &owner, first, last);
-	fb_unclaim(fi, &owner, first, last);
+	fb_unpin_range(fi, &owner, first, last);
 	return 0;
 }

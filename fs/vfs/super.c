@@ -332,7 +332,7 @@ static void fb_kill_sb(struct super_block *sb)
 		cancel_work_sync(&fsb->recover_work);
 		cancel_delayed_work_sync(&fsb->writeback_work);
 		cancel_delayed_work_sync(&fsb->orphan_work);	/* it may hold an inode */
-		fb_claims_end_all(fsb);
+		fb_pins_end_all(fsb);
 		err = fb_flush_all(fsb, false);
 		fb_release_inodes(fsb);
 	}

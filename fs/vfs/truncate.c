@@ -35,7 +35,7 @@ static void fb_cut_done(struct fb_inode *fi, loff_t size)
 		unmap_mapping_pages(fi->lower->i_mapping, size >> PAGE_SHIFT, 1, false);
 	fb_zero_tail(fi, size);
 	fb_cut_end(fi, size);
-	fb_claims_cut(fi, beyond);
+	fb_pins_cut(fi, beyond);
 	up_write(&fi->io_sem);
 	fb_invalidate_range(fi, beyond, ULONG_MAX);
 }

@@ -15,7 +15,7 @@
 #include "../page/page.h"
 #include "../page/size.h"
 #include "../page/zero.h"
-#include "../pin/claim.h"
+#include "../pin/tree.h"
 #include "../sync/overwrite.h"
 #include "../sync/promote.h"
 #include "../sync/reserve.h"
@@ -305,7 +305,7 @@ static void fb_promote_written(struct fb_inode *fi, loff_t start, loff_t end)
 {
 	pgoff_t index = start >> PAGE_SHIFT, last = (end - 1) >> PAGE_SHIFT;
 
-	if (!fb_has_claims(fi) && !test_bit(FB_DAX_MAPPED, &fi->flags))
+	if (!fb_has_pins(fi) && !test_bit(FB_DAX_MAPPED, &fi->flags))
 		return;
 	while (index <= last && fb_page_find(fi, index))
 		index++;

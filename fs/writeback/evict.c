@@ -130,14 +130,14 @@ static bool fb_evict_batch(struct fb_inode *fi, unsigned long *index, pgoff_t la
 		page = fb_page_next(fi, index, last);
 		if (!page)
 			break;
-		if (page->resident || fb_claim_locked_page(fi, *index)) {
+		if (page->resident || fb_pin_locked_page(fi, *index)) {
 			result->pinned++;
 			continue;
 		}
 		if (page->status == FB_STATUS_CLEAN)
 			unmap_mapping_pages(fi->lower->i_mapping, *index, 1, false);
 		/* Asked again: mlock() of a page that was mapped takes no fault. */
-		if (fb_claim_locked_page(fi, *index))
+		if (fb_pin_locked_page(fi, *index))
 			result->pinned++;
 		else if (page->status == FB_STATUS_CLEAN)
 			pages[nr++] = page;
@@ -166,7 +166,7 @@ int fb_evict_unpinned(struct fb_inode *fi, pgoff_t first, pgoff_t last, struct f
 	int err;
 
 	result->dropped = 0;
-	fb_claims_refresh(fi);
+	fb_pins_refresh(fi);
 	do {
 		err = fb_writeback_range(fi, first, last);
 		result->pinned = 0;

@@ -49,7 +49,7 @@ static struct fb_inode *fb_reclaim_candidates(struct fb_sb *fsb, struct fb_page 
 static bool fb_is_reclaimable(struct fb_inode *fi, const struct fb_page *page)
 {
 	return page->owner == fi && page->status == FB_STATUS_CLEAN && !page->resident &&
-	       !fb_claim_locked_page(fi, page->index);
+	       !fb_pin_locked_page(fi, page->index);
 }
 
 /* Of the candidates, those that still are clean, and their inode's, go. */

@@ -13,7 +13,7 @@
  * pages can't be written back. pin/limit.c bounds how many files may be pinned.
  */
 #include "../page/walk.h"
-#include "../pin/claim.h"
+#include "../pin/tree.h"
 #include "deferred.h"
 #include "evict.h"
 #include "records.h"

@@ -73,7 +73,7 @@ void fb_writeback_work(struct work_struct *work)
 
 	fb_take_held(fsb);
 	if (fb_cache_low(fsb) && READ_ONCE(fsb->pins.charged))
-		fb_claims_refresh_all(fsb);
+		fb_pins_refresh_all(fsb);
 	if (fb_cache_low(fsb))
 		fb_reclaim(fsb, fsb->ps.nr_pages / 4);
 	if (fb_records_low(fsb))
