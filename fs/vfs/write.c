@@ -277,7 +277,7 @@ static ssize_t fb_write_locked(struct fb_inode *fi, struct kiocb *iocb, struct i
 		return ret;
 	if (IS_IMMUTABLE(&fi->vfs_inode))	/* since it was opened */
 		return -EPERM;
-	ret = file_remove_privs(iocb->ki_filp);
+	ret = file_remove_privs_flags(iocb->ki_filp, iocb->ki_flags);
 	if (ret)
 		return ret;
 	/* After a cut that is not durable below, the lower file can't sync by itself. */

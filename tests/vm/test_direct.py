@@ -34,6 +34,16 @@ for thread in threads:
     thread.join()
 """
 
+# What the removal needs may block, so a request that must not block is refused.
+NOWAIT = """
+import mmap, os, sys
+fd = os.open(sys.argv[1], os.O_RDWR | os.O_DIRECT)
+try:
+    os.pwritev(fd, [mmap.mmap(-1, 4096)], 0, os.RWF_NOWAIT)
+except BlockingIOError:
+    sys.exit(11)
+"""
+
 
 def mixed(folder, count=64, dax=(16, 8)):
     """A file with DAX pages in the middle; a descriptor, and a direct one."""
@@ -156,4 +166,17 @@ def test_privileges_go(folder, below):
     subprocess.run([sys.executable, "-c", SET_AND_WRITE.replace("os.fchmod(fd, 0o6755)", "pass"), path], user=NOBODY, group=NOBODY,
                    extra_groups=[], check=True, timeout=120)
     assert os.stat(path).st_mode & 0o7777 == os.stat(below / "f").st_mode & 0o7777 == 0o755
+    os.close(fd)
+
+
+def test_privileges_stay_if_it_must_not_block(folder):
+    """A write with RWF_NOWAIT that would have to take a set-user-ID bit away fails with EAGAIN, and the bit stays."""
+    fd, direct = mixed(folder)
+    os.close(direct)
+    folder.chmod(0o755)
+    path = folder / "f"
+    os.chown(path, NOBODY, NOBODY)
+    os.chmod(path, 0o4755)
+    done = subprocess.run([sys.executable, "-c", NOWAIT, path], user=NOBODY, group=NOBODY, extra_groups=[], check=False, timeout=60)
+    assert done.returncode == 11 and os.stat(path).st_mode & 0o7777 == 0o4755
     os.close(fd)
