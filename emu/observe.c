@@ -17,6 +17,7 @@ static struct emu_device *emu_of(const void *address)
 {
 	struct emu_device *emu;
 
+	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "emu_of() without rcu_read_lock()");
 	list_for_each_entry_rcu(emu, &emu_devices, link)
 		if ((const u8 *)address >= emu->memory && (const u8 *)address < emu->memory + emu->size)
 			return emu;

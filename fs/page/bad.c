@@ -37,7 +37,7 @@
  * @addr: becomes the address of the first page of the stretch
  * @pfn: becomes its page frame
  *
- * The caller holds dax_read_lock().
+ * Context: between dax_read_lock() and dax_read_unlock().
  *
  * Return: how many pages; only the last of them may be bad. 0 or a negative errno: they can't be mapped.
  */

@@ -271,7 +271,7 @@ void fb_pages_publish(struct fb_inode *fi, struct fb_incoming *in, unsigned int 
 
 /**
  * __fb_page_touch() - a page is about to be changed
- * @fi: its inode; io_sem is held, in either way
+ * @fi: its inode; io_sem is held, in either way, or no other task has the inode
  * @page: the page
  * @mapped: through a writable mapping, so that only a flush shows when it ends
  */
@@ -341,6 +341,7 @@ bool fb_page_flush(struct fb_inode *fi, struct fb_page *page)
  */
 void fb_page_begin_writeback(struct fb_inode *fi, struct fb_page *page)
 {
+	lockdep_assert_held_write(&fi->io_sem);
 	if (!fb_page_flush(fi, page))
 		return;
 	xa_lock(&fi->index);

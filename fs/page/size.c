@@ -125,6 +125,7 @@ void fb_cut_end(struct fb_inode *fi, loff_t size)
 {
 	struct inode *inode = &fi->vfs_inode;
 
+	lockdep_assert_held(&fi->wb_lock);
 	spin_lock(&inode->i_lock);
 	i_size_write(inode, size);
 	spin_unlock(&inode->i_lock);
@@ -179,6 +180,7 @@ int fb_cut_previous(struct fb_inode *fi, struct fb_cut *cut, loff_t size)
  */
 void fb_cut_note(struct fb_inode *fi, struct fb_cut *cut, loff_t size)
 {
+	lockdep_assert_held(&fi->wb_lock);
 	down_write(&fi->io_sem);
 	cut->concerns = fb_cut_concerns_cache(fi, size);
 	fb_cut_begin(fi);
@@ -198,6 +200,7 @@ void fb_cut_note(struct fb_inode *fi, struct fb_cut *cut, loff_t size)
  */
 void fb_cut_failed(struct fb_inode *fi, const struct fb_cut *cut)
 {
+	lockdep_assert_held(&fi->wb_lock);
 	down_write(&fi->io_sem);
 	if (cut->concerns) {
 		fb_note_size(fi, cut->old | (cut->was_exact ? PS_SIZE_EXACT : 0));

@@ -103,6 +103,7 @@ struct fb_account *fb_pin_charge(struct fb_inode *fi, kuid_t uid, bool privilege
 	struct fb_account *account = fb_account_find(fi, uid), *opened = NULL;
 	struct fb_payer *fresh = kzalloc(sizeof(*fresh), GFP_NOFS | __GFP_ACCOUNT), *payer = NULL;
 
+	lockdep_assert_held_write(&fi->io_sem);
 	if (!account) {
 		opened = kzalloc(sizeof(*opened), GFP_NOFS | __GFP_ACCOUNT);
 		account = opened;

@@ -23,6 +23,7 @@ static void fb_pin_refresh(struct fb_inode *fi, struct fb_pin_owner owner, pgoff
 	struct fb_pin_filter filter = { .unwanted = fb_pin_is_of_owner, .arg = &owner };
 	pgoff_t first = pos, last = end, from;
 
+	lockdep_assert_held_write(&fi->io_sem);
 	while (pos <= end) {
 		if (!fb_mapped_next(fi, &first, &last, VM_LOCKED, &owner.uid)) {
 			first = end + 1;

@@ -45,6 +45,7 @@ bool fb_owner_has(struct fb_inode *fi, const struct fb_pin_owner *owner, pgoff_t
 {
 	struct fb_pin *pin = fb_pins_iter_first(&fi->pins[owner->kind], index, index);
 
+	lockdep_assert_held(&fi->io_sem);
 	while (pin && !fb_same_owner(&pin->owner, owner))
 		pin = fb_pins_iter_next(pin, index, index);
 	return pin;
@@ -52,7 +53,7 @@ bool fb_owner_has(struct fb_inode *fi, const struct fb_pin_owner *owner, pgoff_t
 
 /**
  * fb_is_pinned() - whether a page stays in PMem
- * @fi: the inode; io_sem is held, in either way
+ * @fi: the inode; io_sem is held, in either way, or the inode is being evicted
  * @index: the page
  */
 bool fb_is_pinned(struct fb_inode *fi, pgoff_t index)
@@ -69,6 +70,7 @@ bool fb_is_pinned(struct fb_inode *fi, pgoff_t index)
  */
 static bool fb_is_in_a_pin(struct fb_inode *fi, pgoff_t first, pgoff_t last)
 {
+	lockdep_assert_held(&fi->io_sem);
 	for (unsigned int kind = 0; kind < FB_NR_PIN_KINDS; kind++) {
 		if (fb_pins_iter_first(&fi->pins[kind], first, last))
 			return true;
@@ -115,6 +117,7 @@ bool fb_pin_next(struct fb_inode *fi, enum fb_pin_kind kind, pgoff_t *first, pgo
 {
 	struct fb_pin *pin = fb_pins_iter_first(&fi->pins[kind], *first, *last);
 
+	lockdep_assert_held(&fi->io_sem);
 	if (!pin)
 		return false;
 	*first = max(*first, pin->first);
@@ -210,6 +213,7 @@ void fb_pin_shrink(struct fb_inode *fi, struct fb_pin *pin, pgoff_t first, pgoff
 {
 	struct fb_pin *rest;
 
+	lockdep_assert_held_write(&fi->io_sem);
 	first = max(first, pin->first);
 	last = min(last, pin->last);
 	if (first == pin->first && last == pin->last) {

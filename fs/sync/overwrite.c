@@ -34,6 +34,7 @@ bool fb_overwrite_wanted(struct fb_inode *fi, struct kiocb *iocb, struct iov_ite
 	bool appends = iocb->ki_pos == i_size_read(&fi->vfs_inode) &&
 		       fi->reserved != FB_RESERVE_NEVER;
 
+	lockdep_assert_held(&fi->vfs_inode.i_rwsem);
 	return (replaces || appends) && test_bit(FB_SYNCED_IN_PMEM, &fi->flags) &&
 	       !offset_in_page(iocb->ki_pos) && !(iocb->ki_flags & (IOCB_DIRECT | IOCB_NOWAIT)) &&
 	       fsb->mode == FB_MODE_AUTO && fb_may_absorb(fi) && fi->file != FB_NO_FILE &&

@@ -89,6 +89,7 @@ int fb_space_for_write(struct fb_inode *fi, struct file *lower, pgoff_t index)
 	struct fb_page *page;
 	int err;
 
+	lockdep_assert_held(&fi->vfs_inode.i_rwsem);
 	err = fb_range_lock(&fi->ranges, &range, index, index, FB_RANGE_KILLABLE);
 	if (err)
 		return err;

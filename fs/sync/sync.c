@@ -190,6 +190,7 @@ int fb_sync_below(struct fb_inode *fi, struct file *lower, bool datasync)
 {
 	struct fb_sync sync;
 
+	lockdep_assert_held(&fi->sync_lock);
 	fb_sync_begin(fi, datasync, &sync);
 	mutex_unlock(&fi->sync_lock);
 	return fb_sync_run(fi, lower, datasync, &sync);

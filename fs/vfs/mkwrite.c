@@ -168,7 +168,8 @@ static vm_fault_t fb_space_for_store(struct fb_inode *fi, struct vm_fault *vmf)
  * @vmf: the fault
  * @mapped: there may be an entry, which goes first
  *
- * Time stamps change under the freeze protection that is made for faults: mmap_lock is held.
+ * Time stamps change under the freeze protection that is made for faults: a fault has a lock of the address
+ * space, inside of which a task may not wait for a freeze to end.
  *
  * Return: VM_FAULT_NOPAGE if there is an entry now that is writable, or a new look must be taken; 0 if the
  * page isn't a DAX page any more; or an error.

@@ -47,6 +47,7 @@ static int fb_cut(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr *
 	struct fb_cut cut;
 	int err;
 
+	lockdep_assert_held(&fi->wb_lock);
 	err = fb_cut_previous(fi, &cut, attr->ia_size);
 	if (err)
 		return err;
@@ -95,6 +96,7 @@ int fb_setattr_size(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr
 	struct fb_range range;
 	loff_t first;
 
+	lockdep_assert_held_write(&inode->i_rwsem);
 	if (err)
 		return err;
 	mutex_lock(&fi->wb_lock);

@@ -243,7 +243,7 @@ static bool fb_write_is_shared(struct fb_inode *fi, struct kiocb *iocb, size_t c
 	       iocb->ki_pos + count <= i_size_read(&fi->vfs_inode);
 }
 
-/* Shared if the write is, which is known for certain when the lock is held: a cut may have come before. */
+/* Shared if the write is. A cut may come before the lock is taken, so the write is looked at again then. */
 static int fb_lock_write(struct fb_inode *fi, struct kiocb *iocb, size_t count, bool *shared)
 {
 	struct inode *inode = &fi->vfs_inode;

@@ -108,6 +108,7 @@ int fb_evict_range(struct fb_inode *fi, pgoff_t first, pgoff_t last)
 {
 	int err;
 
+	lockdep_assert_held(&fi->wb_lock);
 	for (unsigned int turn = 0; turn < 2; turn++) {
 		err = fb_writeback_locked(fi, first, last, FB_MARK_OUT_OF_SYNC);
 		if (err)
