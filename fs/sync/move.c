@@ -4,9 +4,8 @@
  *
  * How a page moves, with its range locked exclusively (range_lock.c), so that no write, fault or direct I/O
  * is between its decision where the page is and its last byte:
- *   1. the lower folio is locked, which waits for a fault that has found it and is about to map it, and
- *   lets
- *      in no fault-around that would;
+ *   1. the lower folio is locked: that waits for a fault that has found the folio and is about to map it,
+ *      and keeps a fault-around from mapping it;
  *   2. it is unmapped, so that what was stored through page tables is in it and the next access faults;
  *   3. it is copied; record, fence, commit and index follow for the whole batch (fb_pages_move_in()), and
  *      only then is it unlocked.
@@ -74,6 +73,30 @@ static bool fb_lower_is_durable(struct fb_inode *fi, struct folio *folio, pgoff_
 }
 
 /**
+ * fb_move_begin() - take a free page for a page that is to move, and reserve its place in the index
+ * @fi: the inode
+ * @index: the page
+ * @in: becomes the two, without a folio; fb_page_unreserve() gives them back
+ *
+ * Return: 0; -ENOSPC if no page is free; -ENOMEM.
+ */
+int fb_move_begin(struct fb_inode *fi, pgoff_t index, struct fb_incoming *in)
+{
+	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
+	int err;
+
+	in->index = index;
+	in->folio = NULL;
+	in->page = fb_page_alloc(fsb);
+	if (!in->page)
+		return -ENOSPC;
+	err = fb_page_reserve(fi, index);
+	if (err)
+		fb_page_put_free(fsb, in->page);
+	return err;
+}
+
+/**
  * fb_move_in() - copy one volatile page to PMem
  * @fi: the inode
  * @index: a page that is not in PMem, in a range that is locked exclusively
@@ -88,19 +111,12 @@ static bool fb_lower_is_durable(struct fb_inode *fi, struct folio *folio, pgoff_
 int fb_move_in(struct fb_inode *fi, pgoff_t index, bool alone, struct folio *locked, struct fb_incoming *in)
 {
 	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
+	int err = fb_move_begin(fi, index, in);
 	struct folio *folio;
 	void *from;
-	int err;
 
-	in->index = index;
-	in->page = fb_page_alloc(fsb);
-	if (!in->page)
-		return -ENOSPC;
-	err = fb_page_reserve(fi, index);
-	if (err) {
-		fb_page_put_free(fsb, in->page);
+	if (err)
 		return err;
-	}
 	folio = fb_lower_folio(fi, index, alone, locked);
 	if (IS_ERR(folio)) {
 		fb_page_unreserve(fi, in);

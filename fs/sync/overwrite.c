@@ -11,7 +11,6 @@
  * The page moves as in move.c, but its bytes come from the user, with page faults disabled. It is durable
  * when the write returns.
  */
-#include "../page/alloc.h"
 #include "../page/index.h"
 #include "../page/page.h"
 #include "../page/record.h"
@@ -75,17 +74,10 @@ static size_t fb_take_page(struct fb_inode *fi, struct kiocb *iocb, struct iov_i
 	size_t len = min(iov_iter_count(from), PAGE_SIZE), copied;
 	void *to;
 
-	in->index = iocb->ki_pos >> PAGE_SHIFT;
-	in->folio = NULL;
+	if (fb_move_begin(fi, iocb->ki_pos >> PAGE_SHIFT, in))
+		return 0;
 	in->clean = false;
 	in->has_space = true;
-	in->page = fb_page_alloc(fsb);
-	if (!in->page)
-		return 0;
-	if (fb_page_reserve(fi, in->index)) {
-		fb_page_put_free(fsb, in->page);
-		return 0;
-	}
 	to = fb_page_address(fsb, in->page);
 	pagefault_disable();
 	copied = _copy_from_iter_flushcache(to, len, from);
@@ -122,9 +114,8 @@ static size_t fb_overwrite_locked(struct fb_inode *fi, struct kiocb *iocb, struc
 			return len;
 		}
 		iov_iter_revert(from, len);
-		fb_page_unreserve(fi, &in);
-	}
-	if (folio) {
+		fb_pages_stay_out(fi, &in, 1);
+	} else if (folio) {
 		folio_unlock(folio);
 		folio_put(folio);
 	}
