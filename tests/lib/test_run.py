@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""tests/run: each test file for the guest belongs to a boot, and each name in the table is a file."""
+
+from importlib.machinery import SourceFileLoader
+from importlib.util import module_from_spec, spec_from_loader
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(name="table", scope="module")
+def table_fixture():
+    """The script as a module."""
+    spec = spec_from_loader("tests_run", SourceFileLoader("tests_run", str(ROOT / "tests/run")))
+    script = module_from_spec(spec)
+    spec.loader.exec_module(script)
+    return script
+
+
+def test_no_file_is_left_out(table):
+    named = {path for files, _, _ in table.BOOTS.values() for path in table.test_files(files, None)}
+    there = {str(path.relative_to(ROOT)) for folder in ("vm", "attack") for path in (ROOT / "tests" / folder).glob("test_*.py")}
+    assert named == there
+
+
+def test_each_name_is_a_file(table):
+    for boot, (files, _, _) in table.BOOTS.items():
+        for name in files:
+            assert table.test_files([name], None), f"{boot} names {name}"
