@@ -26,8 +26,8 @@ pytestmark = pytest.mark.persistence
 def test_full_log_waits_and_goes_on(log):
     """Writes three times the log's size, through a slow origin. Writers wait, no write fails, and all
     data are right."""
-    # Slower than the writers, also on the debug kernel.
-    delayed(log, 20 if DEBUG else 2).create()
+    # Slower than the writers, also on the debug kernel and a busy host.
+    delayed(log, 300 if DEBUG else 2).create()
     run(f"fio --name=x --filename={DEVICE} --rw=write --bs=64k --direct=1 --size=48m --ioengine=libaio --iodepth=8 "
         "--verify=crc32c --do_verify=1 --verify_fatal=1")
     status = log.status()
