@@ -109,7 +109,7 @@ def test_overlapping_writes(cache, options, on_btt):
     """6 threads write 2 MiB through a cache of 256 KiB, beside readers. Blocks are whole and in order."""
     cache.below = btt() if on_btt else SSD
     cache.create(cache_size="256K", block_size=BLOCK, **options)
-    print(verificator(f"whole {cache.device} {2 * MIB} 5 {WRITES} 6 2 {BLOCK} 131072 {STATE}"))
+    print(verificator(f"{'whole' if on_btt else 'mixed'} {cache.device} {2 * MIB} 5 {WRITES} 6 2 {BLOCK} 131072 {STATE}"))
     print(cache.status())
     verificator(f"check {cache.device} {STATE}")
     cache.remove()
@@ -142,7 +142,7 @@ def test_same_blocks_on_a_slow_device(cache):
     """Evictions that take long, so that writers and readers meet them."""
     cache.sectors = 2048
     delayed(cache, 20 if DEBUG else 4).create(cache_size="64K", block_size=BLOCK)
-    verificator(f"whole {cache.device} 131072 8 {max(WRITES // 4, 150)} 8 4 {BLOCK} 16384 {STATE}")
+    verificator(f"mixed {cache.device} 131072 8 {max(WRITES // 4, 150)} 8 4 {BLOCK} 16384 {STATE}")
     status = cache.status()
     assert status["bypassed"] > 0 and status["read_hits"] > 0 and status["write_hits"] > 0, status
     cache.remove()

@@ -358,7 +358,7 @@ def test_flaky_device(cache, options):
     run(f"dmsetup create flaky --table '0 2048 flakey {SSD} 0 2 1 1 error_writes' && dmsetup mknodes")
     cache.below = "/dev/mapper/flaky"
     cache.create(cache_size="2M", block_size=BLOCK, **options)      # holds all of it: nothing goes past it
-    verificator(f"whole {cache.device} {MIB} 21 {WRITES} 4 1 {BLOCK} 65536 {STATE}")
+    verificator(f"mixed {cache.device} {MIB} 21 {WRITES} 4 1 {BLOCK} 65536 {STATE}")
     run(f"dmsetup suspend --noflush flaky; dmsetup load flaky --table '0 2048 linear {SSD} 0'; dmsetup resume flaky")
     verificator(f"check {cache.device} {STATE}")
     cache.flush()

@@ -215,6 +215,6 @@ def test_discards_beside_writers(cache):
         run(f"blkdiscard -o {MIB} {cache.device}; blkdiscard -z -o {MIB} -l {MIB} {cache.device}")
         cache.put(MIB, noise(65536))
 
-    beside_checker(f"whole {cache.device} {MIB} 9 {MANY} 4 1 {BLOCK} 65536 {STATE}", 4, discard)
+    beside_checker(f"mixed {cache.device} {MIB} 9 {MANY} 4 1 {BLOCK} 65536 {STATE}", 4, discard)
     cache.remove()
     verificator(f"check {SSD} {STATE}")

@@ -25,7 +25,7 @@ def test_suspend_resume_reload_under_load(cache):
         run("dmsetup suspend tc; dmsetup resume tc")
         cache.reload(cache_size="256K", block_size=BLOCK, policy=caching[number % len(caching)])
 
-    beside_checker(f"whole {cache.device} {4 * MIB} 8 {MANY} 4 1 {BLOCK} 131072 {STATE}", 2 * len(caching), reload)
+    beside_checker(f"mixed {cache.device} {4 * MIB} 8 {MANY} 4 1 {BLOCK} 131072 {STATE}", 2 * len(caching), reload)
     verificator(f"check {cache.device} {STATE}")
 
 
@@ -116,6 +116,6 @@ def test_small_pieces_of_a_device(cache):
     cache.sectors = 2048 - 8
     cache.create(cache_size="64K", block_size=BLOCK)
     run(f"dmsetup create top --table '0 1032 linear {cache.device} 1000' && dmsetup mknodes")
-    verificator(f"whole /dev/mapper/top {1032 * 512} 4 {WRITES // 2} 4 1 {BLOCK} 65536 {STATE}")
+    verificator(f"mixed /dev/mapper/top {1032 * 512} 4 {WRITES // 2} 4 1 {BLOCK} 65536 {STATE}")
     run("dmsetup remove --retry top")
     assert cache.read(0, MIB - BLOCK) == cache.read(0, MIB - BLOCK)

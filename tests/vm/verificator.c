@@ -6,6 +6,7 @@
  *
  *	verificator run DEVICE BYTES SEED WRITES THREADS READERS LEAST MOST STATE
  *	verificator whole DEVICE BYTES SEED WRITES THREADS READERS LEAST MOST STATE
+ *	verificator mixed DEVICE BYTES SEED WRITES THREADS READERS LEAST MOST STATE
  *	verificator check DEVICE STATE
  *	verificator bytes FILE BYTES SEED WRITES
  *
@@ -15,6 +16,8 @@
  * SIGTERM no further writes are begun.
  * whole: the same, and each block of LEAST bytes must be of one write: for devices
  * that write blocks of that size as a whole or not at all.
+ * mixed: as whole, for devices that mix a read with a write in flight, as QEMU's NVMe device does even within
+ * a sector: a read that is torn is made again. A tear that stays is an error.
  * check: reads everything and checks it by STATE.
  * bytes: writes single bytes to a file, fsync after each; reads them again.
  *
@@ -34,7 +37,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { SECTOR = 512, CHUNK = 1 << 20 };
+enum { SECTOR = 512, CHUNK = 1 << 20, MIXED_TRIES = 100 };
 
 struct write {
 	uint64_t offset, length;
@@ -45,7 +48,7 @@ static struct write *writes;		/* number 0 is never used: sectors begin as zeros 
 static uint64_t nr_writes, bytes, least, most, seed;
 static atomic_ulong next_write = 1, clock_now = 1, reads_checked;
 static atomic_int stop, wrong;
-static int device, whole;
+static int device, whole, mixed;
 static volatile sig_atomic_t enough;
 
 static void on_term(int number)
@@ -122,13 +125,31 @@ static void check_sector(const uint64_t *sector, uint64_t at, uint64_t rb, uint6
 	}
 }
 
+/* True if a sector has words of two writes, or a block sectors of two. */
+static int is_torn(const uint64_t *buffer, uint64_t offset, uint64_t length)
+{
+	uint64_t expected[SECTOR / 8];
+
+	for (uint64_t at = 0; at < length; at += SECTOR) {
+		fill(expected, buffer[at / 8], offset + at);
+		if ((buffer[at / 8] && memcmp(buffer + at / 8, expected, SECTOR)) ||
+		    buffer[at / 8] != buffer[at / least * least / 8])
+			return 1;
+	}
+	return 0;
+}
+
 static void check_range(uint64_t *buffer, uint64_t offset, uint64_t length)
 {
-	uint64_t rb = atomic_fetch_add(&clock_now, 1), re;
+	unsigned int tries = mixed ? MIXED_TRIES : 1;
+	uint64_t rb, re;
 
-	if (pread(device, buffer, length, offset) != (ssize_t)length)
-		die("read");
-	re = atomic_fetch_add(&clock_now, 1);
+	do {
+		rb = atomic_fetch_add(&clock_now, 1);
+		if (pread(device, buffer, length, offset) != (ssize_t)length)
+			die("read");
+		re = atomic_fetch_add(&clock_now, 1);
+	} while (--tries && is_torn(buffer, offset, length));
 	for (uint64_t at = 0; at < length && atomic_load(&wrong) < 10; at += SECTOR) {
 		check_sector(buffer + at / 8, offset + at, rb, re);
 		if (whole && at % least && buffer[at / 8] != buffer[at / least * least / 8])
@@ -304,7 +325,8 @@ int main(int argc, char **argv)
 	if (argc == 6 && !strcmp(argv[1], "bytes"))
 		return single_bytes(argv[2], strtoull(argv[3], NULL, 0), strtoull(argv[4], NULL, 0) + 1,
 				    strtoull(argv[5], NULL, 0));
-	whole = argc == 11 && !strcmp(argv[1], "whole");
+	mixed = argc == 11 && !strcmp(argv[1], "mixed");
+	whole = mixed || (argc == 11 && !strcmp(argv[1], "whole"));
 	if (!whole && !(argc == 11 && !strcmp(argv[1], "run")) && !(argc == 4 && !strcmp(argv[1], "check"))) {
 		fprintf(stderr, "usage: see the top of verificator.c\n");
 		return 2;
