@@ -31,6 +31,10 @@ class System:
     module: str = ""                    # a forebay.ko other than the one that is built
     transit_option: str = "policy transit"
 
+    def rules(self):
+        """What the model has to allow: model.py."""
+        return {"ordered": self.lower_type != "btrfs", "old_end": self.lower_type == "ext4" and self.name != "forebay"}
+
     def environment(self):
         return {"SYSTEM": self.name, "LOWER_TYPE": self.lower_type, "LOWER_OPTIONS": self.lower_options,
                 "CACHE_BYTES": str(self.cache_bytes), "MODULE": self.module, "TRANSIT_OPTION": self.transit_option}

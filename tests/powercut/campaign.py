@@ -91,7 +91,7 @@ class Leg:
                      flushed=self.options.flushed)
 
     def _iteration(self, number):
-        return Iteration(self.folder / f"{number:03}", ordered=self.system.lower_type != "btrfs")
+        return Iteration(self.folder / f"{number:03}", **self.system.rules())
 
     def _boot(self, check, run, number):
         dice = self._throw()
@@ -182,7 +182,7 @@ def again(folder):
     images = folder / "again"
     shutil.rmtree(images, ignore_errors=True)
     shutil.copytree(folder / "before", images)
-    check = Iteration(folder / failure["check"], ordered=system.lower_type != "btrfs")
+    check = Iteration(folder / failure["check"], **system.rules())
     dice = Dice(fresh=False, running=0, operations=0, in_recovery=None, syncs=1, drop_caches=False, writeback_centiseconds=500,
                 dump_mapped=False, ssd_seed=0)
     return Boot(system, images, dice, check).carry_out()

@@ -27,9 +27,9 @@ NOISE_BYTES = random.Random("noise").randbytes(NOISE)
 
 
 class Iteration:
-    def __init__(self, folder, ordered=True):
+    def __init__(self, folder, **rules):
         self.folder = folder
-        self.ordered = ordered
+        self.rules = rules          # what the model has to allow, for Writer
 
     # Before the run.
 
@@ -107,7 +107,7 @@ class Iteration:
 
     def _model_at_start(self, writer):
         start = self._start()[writer]
-        return Writer(start.names, start.contents, NOISE_BYTES, self.ordered)
+        return Writer(start.names, start.contents, NOISE_BYTES, **self.rules)
 
     def _start(self):
         if (self.folder / "start.index").exists():

@@ -120,6 +120,24 @@ class TestRange:
         assert not good(file, b"ab")
 
 
+    def test_ext4_leaves_the_old_end_in_the_block_of_a_range(self):
+        for old_end, allowed in ((True, True), (False, False)):
+            file = File(bytes(PAGE + 100), old_end)
+            file.write(2 * PAGE + 5, b"later")
+            file.write(PAGE, b"x" * PAGE)
+            file.sync_range(PAGE, 2 * PAGE, 2 * PAGE)
+            assert good(file, bytes(PAGE) + b"x" * PAGE)
+            assert good(file, bytes(PAGE) + b"x" * 100) == allowed
+            assert not good(file, bytes(PAGE))
+            file.sync()
+            assert not good(file, bytes(PAGE) + b"x" * 100)
+
+    def test_ext4_moves_the_end_that_the_range_moves(self):
+        file = File(bytes(PAGE + 100), old_end=True)
+        file.write(PAGE, b"x" * PAGE)
+        file.sync_range(PAGE, 2 * PAGE, 2 * PAGE)
+        assert not good(file, bytes(PAGE) + b"x" * 100)
+
     def test_msync_vouches_for_the_size_where_something_was_stored(self):
         """Not in a hole before something that was not synced: seen on xfs."""
         for offset, sizes in ((PAGE, {0, 3 * PAGE}), (2 * PAGE, {2 * PAGE + 100, 3 * PAGE})):
