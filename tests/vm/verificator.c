@@ -87,6 +87,14 @@ static void fill(uint64_t *sector, uint64_t number, uint64_t at)
 		sector[i] = i ? number * 0x9e3779b97f4a7c15ULL + at + i : number;
 }
 
+static int is_whole(const uint64_t *sector, uint64_t number, uint64_t at)
+{
+	uint64_t expected[SECTOR / 8];
+
+	fill(expected, number, at);
+	return !memcmp(expected, sector, SECTOR);
+}
+
 static int complain(uint64_t at, uint64_t number, const char *what)
 {
 	printf("sector %llu: holds write %llu: %s\n", (unsigned long long)at / SECTOR, (unsigned long long)number, what);
@@ -95,7 +103,7 @@ static int complain(uint64_t at, uint64_t number, const char *what)
 
 static void check_sector(const uint64_t *sector, uint64_t at, uint64_t rb, uint64_t re)
 {
-	uint64_t number = sector[0], known = atomic_load(&next_write), expected[SECTOR / 8];
+	uint64_t number = sector[0], known = atomic_load(&next_write);
 	uint64_t ended = 0;
 
 	if (known > nr_writes + 1)
@@ -107,8 +115,7 @@ static void check_sector(const uint64_t *sector, uint64_t at, uint64_t rb, uint6
 			complain(at, number, "which did not write there");
 			return;
 		}
-		fill(expected, number, at);
-		if (memcmp(expected, sector, SECTOR)) {
+		if (!is_whole(sector, number, at)) {
 			complain(at, number, "not whole");
 			return;
 		}
@@ -128,12 +135,11 @@ static void check_sector(const uint64_t *sector, uint64_t at, uint64_t rb, uint6
 /* True if a sector has words of two writes, or a block sectors of two. */
 static int is_torn(const uint64_t *buffer, uint64_t offset, uint64_t length)
 {
-	uint64_t expected[SECTOR / 8];
-
 	for (uint64_t at = 0; at < length; at += SECTOR) {
-		fill(expected, buffer[at / 8], offset + at);
-		if ((buffer[at / 8] && memcmp(buffer + at / 8, expected, SECTOR)) ||
-		    buffer[at / 8] != buffer[at / least * least / 8])
+		uint64_t number = buffer[at / 8];
+
+		if ((number && !is_whole(buffer + at / 8, number, offset + at)) ||
+		    number != buffer[at / least * least / 8])
 			return 1;
 	}
 	return 0;
