@@ -41,31 +41,32 @@ def clean_up():
     run("dmsetup remove_all --force", check=False)
 
 
-@pytest.fixture(name="stack")
-def stack_fixture(request):
-    """forebay over a fresh ext4; for others, @pytest.mark.parametrize("stack", [dict(fs=...)],
-    indirect=True)."""
-    clean_up()
-    stack = Stack(**getattr(request, "param", {})).make()
+@contextlib.contextmanager
+def destroyed_afterwards(stack):
+    """The rest of a fixture that has made a stack."""
     yield stack
     os.chdir("/")
     try:
         stack.destroy()
     finally:
         clean_up()
+
+
+@pytest.fixture(name="stack")
+def stack_fixture(request):
+    """forebay over a fresh ext4; for others, @pytest.mark.parametrize("stack", [dict(fs=...)],
+    indirect=True)."""
+    clean_up()
+    with destroyed_afterwards(Stack(**getattr(request, "param", {})).make()) as stack:
+        yield stack
 
 
 @pytest.fixture(name="shared", scope="module", params=["ext4"])
 def shared_fixture(request):
     """One stack for all tests of a file that want it."""
     clean_up()
-    stack = Stack(fs=request.param).make()
-    yield stack
-    os.chdir("/")
-    try:
-        stack.destroy()
-    finally:
-        clean_up()
+    with destroyed_afterwards(Stack(fs=request.param).make()) as stack:
+        yield stack
 
 
 @pytest.fixture(name="folder")
@@ -116,12 +117,8 @@ def small_fixture():
     clean_up()
     stack = Stack(cache=small_cache(8)).make()
     run(f"mount -o remount,pin_limit=2M,pin_limit_user=1M {MOUNT}; chmod 777 {MOUNT}")
-    yield stack
-    os.chdir("/")
-    try:
-        stack.destroy()
-    finally:
-        clean_up()
+    with destroyed_afterwards(stack):
+        yield stack
 
 
 @pytest.fixture(autouse=True)
