@@ -7,6 +7,7 @@
  * It ends with SIGTERM, but not before SECONDS are over.
  * KIND: plain, pi, robust. "sync" maps the file with MAP_SYNC. Four processes hand a token around, PROCESSES - 1 of
  * them waiting on the condition variable at any time; with "robust" one more process takes the mutex and dies with it.
+ * After some rounds the process with the token pauses, and so do those that wait for it; then the page can move.
  * Prints the number of rounds. The exit status is 1 if a call failed, 2 if the token stood still for 10 s.
  */
 #define _GNU_SOURCE
@@ -25,6 +26,8 @@
 
 #define PROCESSES	4
 #define STALL_SECONDS	10
+#define HOT_ROUNDS	256	/* then one pause */
+#define PAUSE_US	40000	/* a page that is stored to all the time is seldom clean enough to leave PMem */
 
 struct shared {
 	pthread_mutex_t mutex;
@@ -74,7 +77,8 @@ static void hand_around(struct shared *s, unsigned int me)
 	while (!s->stop) {
 		while (s->turn != me && !s->stop)
 			wait_for_turn(s);
-		s->rounds++;
+		if (!(++s->rounds % HOT_ROUNDS))
+			usleep(PAUSE_US);
 		s->turn = (me + 1) % PROCESSES;
 		must(pthread_cond_broadcast(&s->turned), "pthread_cond_broadcast");
 	}

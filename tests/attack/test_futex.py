@@ -15,7 +15,7 @@ from stack import MOUNT, PAGE, Stack, run
 
 USER = 1234
 SECONDS = float(os.environ.get("FOREBAY_SECONDS", "8"))
-MOVES = 2       # at least, of the page, each way; a test goes on until then. On a busy host one takes 15 s and more
+MOVES = 8       # at least, of the page, each way; a test goes on until then
 
 
 @pytest.fixture(name="futex", scope="module")
@@ -90,7 +90,7 @@ def test_moving_page(folder, shared, futex, stranger, kind, way):
             number += 1
             # Not before the helper has its handler for the signal.
             elapsed = time.monotonic() - began
-            if elapsed > 40 * SECONDS or (elapsed > SECONDS and min(moves.values()) >= MOVES):
+            if elapsed > 15 * SECONDS or (elapsed > SECONDS and min(moves.values()) >= MOVES):
                 helper.terminate()
             if pages(fd):
                 if number % 8:
