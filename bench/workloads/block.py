@@ -6,11 +6,12 @@ written stays below the mark at which dm-writecache or the write log begin to wr
 """
 
 import os
+import re
 import stat
 
-from ..commands import run
+from ..commands import CommandFailed, run
 from ..systems import MAPPED
-from .fio import fio, lay_out, parse, timed
+from .fio import check_bytes, check_syncs, fio, lay_out, parse, timed
 
 JOB = "forebay-bench-job"
 MIB = 1 << 20
@@ -26,6 +27,7 @@ def scaling(jobs: int, block: int, mib: int = 320):
         share = mib // jobs
         report = on_device(device, NO_CLOCK, "--rw=randwrite", f"--bs={block}", f"--numjobs={jobs}", f"--size={share}m",
                            f"--offset_increment={share}m")
+        check_bytes(report["write"], jobs * share * MIB)
         return {"value": report["write"]["bw_bytes"] / MIB}
     return measure
 
@@ -37,6 +39,7 @@ def scaling_fsync(jobs: int, block: int, mib: int = 128):
             lay_out(f"{folder}/{job}", mib // jobs)
         settle()
         report = fio(folder, jobs, "--rw=randwrite", f"--bs={block}", f"--size={mib // jobs}m", "--fsync=1", *timed(seconds))
+        check_syncs(report, 1)
         return {"value": report["write"]["bw_bytes"] / MIB}
     return measure
 
@@ -95,8 +98,9 @@ def zipfian(jobs: int = 2, mib: int = 192, region: int = 96):
     def measure(device: str, seconds: float) -> dict:
         settle()
         before = written()
-        on_device(device, NO_CLOCK, "--rw=randwrite", "--bs=4k", "--random_distribution=zipf:1.1", f"--numjobs={jobs}",
-                  f"--size={region}m", f"--io_size={mib // jobs}m", "--norandommap")
+        report = on_device(device, NO_CLOCK, "--rw=randwrite", "--bs=4k", "--random_distribution=zipf:1.1", f"--numjobs={jobs}",
+                           f"--size={region}m", f"--io_size={mib // jobs}m", "--norandommap")
+        check_bytes(report["write"], mib * MIB)
         settle()
         return {"value": mib * MIB / max(512, written() - before)}
     return measure
@@ -122,18 +126,25 @@ def written() -> int:
         return int(file.read().split()[6]) * 512
 
 
-def fillsync(threads: int, thousands: int = 2):
+def fillsync(threads: int, writes: int = 2000, keys: int = 2000):
     """RocksDB: random keys, each made durable (figure 5.7)."""
     def measure(folder: str, seconds: float) -> dict:
         settle()
-        return {"value": db_bench("fillsync", f"--db={folder}/db", f"--threads={threads}", f"--num={thousands * 1000 // threads}",
-                                  "--sync=1")}
+        # db_bench divides --num, but not --writes, by 1,000 for this benchmark; --writes are a thread's.
+        return {"value": db_bench("fillsync", writes, f"--db={folder}/db", f"--threads={threads}", f"--num={keys * 1000}",
+                                  f"--writes={writes // threads}", "--sync=1")}
     return measure
 
 
-def db_bench(benchmark: str, *options: str) -> float:
-    """Operations a second, by what it says."""
-    output = run("db_bench", f"--benchmarks={benchmark}", *options)
-    words = next(line for line in output.splitlines() if line.startswith(benchmark)).split()
-    return float(words[words.index("ops/sec") - 1])
+def db_bench(benchmark: str, operations: int, *options: str) -> float:
+    """Operations a second, by what it says. It must have done as many as asked for."""
+    return parse_db_bench(run("db_bench", f"--benchmarks={benchmark}", *options), benchmark, operations)
 
+
+def parse_db_bench(output: str, benchmark: str, operations: int) -> float:
+    """From a line such as `fillsync : 12.3 micros/op 81300 ops/sec 0.025 seconds 2000 operations; 0.9 MB/s`."""
+    line = next((line for line in output.splitlines() if line.split()[:1] == [benchmark]), "")
+    found = re.search(r" (\d+) ops/sec .* (\d+) operations;", line)
+    if not found or int(found[2]) != operations:
+        raise CommandFailed(f"db_bench was to do {operations} operations of {benchmark}: {line or output[-2000:]}")
+    return float(found[1])

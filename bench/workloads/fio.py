@@ -22,6 +22,7 @@ def synced_writes(jobs: int = 1, block: int = 4096, mib: int = 64):
             lay_out(f"{folder}/{job}", mib)
         report = fio(folder, jobs, "--rw=randwrite", f"--bs={block}", f"--size={mib}m", "--fdatasync=1",
                      *timed(seconds))
+        check_syncs(report, 1)
         return {"value": report["write"]["iops"], **latencies(report.get("sync", {}))}
     return measure
 
@@ -32,6 +33,7 @@ def synced_appends():
         # to wrap around in a few seconds.
         report = fio(folder, 1, "--rw=write", "--bs=4k", "--size=1g", "--fallocate=none", "--fdatasync=1",
                      *timed(seconds))
+        check_syncs(report, 1)
         return {"value": report["write"]["iops"], **latencies(report.get("sync", {}))}
     return measure
 
@@ -40,6 +42,7 @@ def sequential_write(mib: int = 256):
     """A fixed amount, below the limit at which the kernel makes writers wait for storage."""
     def measure(folder: str, seconds: float) -> dict:
         report = fio(folder, 1, "--rw=write", "--bs=128k", f"--size={mib}m", "--fallocate=none")
+        check_bytes(report["write"], mib << 20)
         return {"value": report["write"]["bw_bytes"] / (1 << 20)}
     return measure
 
@@ -52,6 +55,8 @@ def sequential_read(cached: bool, mib: int = 256):
             read_all(f"{folder}/0")
         report = fio(folder, 1, "--rw=read", "--bs=128k", f"--size={mib}m",
                      *(timed(seconds) if cached else []))
+        if not cached:
+            check_bytes(report["read"], mib << 20)
         return {"value": report["read"]["bw_bytes"] / (1 << 20)}
     return measure
 
@@ -83,7 +88,22 @@ def parse(output: str) -> dict:
     jobs = json.loads(output[output.index("{\n"):])["jobs"]
     if len(jobs) != 1 or jobs[0]["error"]:
         raise ValueError(f"fio: {len(jobs)} groups of jobs, error {jobs[0]['error']}")
+    if not any(jobs[0].get(op, {}).get("iops") for op in ("read", "write")):
+        raise ValueError("fio read and wrote nothing")
     return jobs[0]
+
+
+def check_bytes(done: dict, expected: int) -> None:
+    """For a run of a given size."""
+    if done["io_bytes"] != expected:
+        raise ValueError(f"fio was to do {expected} bytes, and did {done['io_bytes']}")
+
+
+def check_syncs(report: dict, writes: int) -> None:
+    """A sync must have followed so many writes each time. The ramp's end, and each job's, may cut one in two."""
+    syncs, done = report["sync"]["lat_ns"]["N"], report["write"]["total_ios"]      # sync.total_ios is 0 in fio 3.33
+    if not syncs or syncs * writes < 0.9 * done - 16 * writes:
+        raise ValueError(f"fio synced {syncs} times after {done} writes, not after each {writes}")
 
 
 def latencies(sync: dict) -> dict:

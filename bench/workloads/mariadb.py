@@ -9,7 +9,7 @@ import shutil
 import socket
 import subprocess
 
-from ..commands import run
+from ..commands import CommandFailed, run
 from .redis import RAMP, wait_until
 
 FRESH, SOCKET = "/dev/shm/bench-mariadb", "/run/bench-mariadb.sock"
@@ -38,9 +38,11 @@ def install() -> None:
 
 
 def rate(output: str) -> float:
-    """Transactions a second, by what sysbench said."""
-    line = next(line for line in output.splitlines() if line.strip().startswith("transactions:"))
-    return float(line.split("(")[1].split()[0])
+    """Transactions a second, by what sysbench said. It must have done some, without an error."""
+    said = {name.strip(): words for name, _, words in (line.partition(":") for line in output.splitlines())}
+    if not int(said["transactions"].split()[0]) or int(said["ignored errors"].split()[0]):
+        raise CommandFailed(f"sysbench: {said['transactions']} transactions, {said['ignored errors']} errors")
+    return float(said["transactions"].split("(")[1].split()[0])
 
 
 class Server:

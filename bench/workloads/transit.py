@@ -10,7 +10,7 @@ import os
 from ..commands import run
 from ..systems import MAPPED
 from .block import db_bench, settle
-from .fio import fio, lay_out, timed
+from .fio import check_syncs, fio, lay_out, timed
 
 MIB = 1 << 20
 FILE_MIB = 256
@@ -62,6 +62,7 @@ def fsync_every(kib: int, mib: int = FILE_MIB):
         # At least two fsyncs, however long they take.
         report = fio(folder, 1, "--rw=randwrite", "--bs=4k", f"--size={mib}m", "--direct=1", f"--fsync={kib // 4}",
                      "--norandommap", f"--io_size={max(2 * kib, 16 << 10)}k")
+        check_syncs(report, kib // 4)
         sync = report["sync"]["lat_ns"]
         return {"value": 1e9 / sync["mean"], "fsync_mean_us": round(sync["mean"] / 1000, 1),
                 "mib_s": report["write"]["bw_bytes"] / MIB}
@@ -124,7 +125,7 @@ def rocksdb(benchmark: str, *options: str, fill: bool = True, thousands: int = 2
         common = (f"--db={folder}/db", f"--num={thousands * 1000}", f"--value_size={value}", "--compression_type=none",
                   "--write_buffer_size=4194304", "--cache_size=4194304", "--sync=0")
         if fill:
-            db_bench("fillrandom", *common)
+            db_bench("fillrandom", thousands * 1000, *common)
             settle()
-        return {"value": db_bench(benchmark, *common, *(["--use_existing_db=1"] if fill else []), *options)}
+        return {"value": db_bench(benchmark, thousands * 1000, *common, *(["--use_existing_db=1"] if fill else []), *options)}
     return measure

@@ -8,7 +8,8 @@ import pytest
 
 from bench import resp
 from bench.redis_cut_values import key, value
-from bench.workloads import fio, redis, transit
+from bench.commands import CommandFailed
+from bench.workloads import block, fio, mariadb, redis, transit
 
 FIO = {"jobs": [{"error": 0, "write": {"iops": 317.5}, "sync": {"lat_ns": {
     "mean": 2961000.0, "percentile": {"50.000000": 2900000, "99.000000": 9100000}}}}]}
@@ -25,6 +26,48 @@ def test_fio_with_an_error_is_no_result():
     failed["jobs"][0]["error"] = 28
     with pytest.raises(ValueError):
         fio.parse(json.dumps(failed, indent=1))
+
+
+def test_fio_that_did_nothing_is_no_result():
+    idle = json.loads(json.dumps(FIO))
+    idle["jobs"][0]["write"]["iops"] = 0
+    with pytest.raises(ValueError):
+        fio.parse(json.dumps(idle, indent=1))
+
+
+def test_fio_did_the_bytes_it_was_asked_for():
+    fio.check_bytes({"io_bytes": 4096}, 4096)
+    with pytest.raises(ValueError):
+        fio.check_bytes({"io_bytes": 0}, 4096)
+
+
+@pytest.mark.parametrize("syncs, writes, each, good", [(1000, 1001, 1, True), (0, 10, 1, False), (500, 1001, 1, False),
+                                                       (2, 256, 128, True), (0, 256, 128, False), (10, 12800, 128, False)])
+def test_fio_synced_what_it_wrote(syncs, writes, each, good):
+    report = {"write": {"total_ios": writes}, "sync": {"lat_ns": {"N": syncs}}}
+    if good:
+        fio.check_syncs(report, each)
+    else:
+        with pytest.raises(ValueError):
+            fio.check_syncs(report, each)
+
+
+FILLSYNC = "DB path: [/db]\nfillsync     :    4082.773 micros/op 1888 ops/sec 1.059 seconds 2000 operations;    0.2 MB/s (2000 ops)\n"
+
+
+def test_db_bench_did_the_operations_it_was_asked_for():
+    assert block.parse_db_bench(FILLSYNC, "fillsync", 2000) == 1888
+    for output in ("fillsync     :  102474.000 micros/op 38 ops/sec 0.026 seconds 1 operations; (0 ops)\n", "DB path: [/db]\n", ""):
+        with pytest.raises(CommandFailed):
+            block.parse_db_bench(output, "fillsync", 2000)
+
+
+def test_sysbench_did_something_without_errors():
+    said = "    transactions:                        {}   (46.59 per sec.)\n    ignored errors:                      {}      (0.00 per sec.)\n"
+    assert mariadb.rate(said.format(97, 0)) == 46.59
+    for transactions, errors in ((0, 0), (97, 1)):
+        with pytest.raises(CommandFailed):
+            mariadb.rate(said.format(transactions, errors))
 
 
 def test_latencies_of_a_job_that_never_synced():
