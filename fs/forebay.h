@@ -16,7 +16,7 @@
  *	sync/		what a sync owes, and a page's way in: sync.c, tracker.c, absorb.c, overwrite.c,
  *			promote.c, move.c, reserve.c, stored.c
  *	writeback/	a page's way out: worker.c (when), writeback.c, evict.c, reclaim.c, records.c,
- *			deferred.c (deleted and cut files), recover.c (pages found at mount)
+ *			deferred.c (deleted and truncated files), recover.c (pages found at mount)
  *	vfs/		the kernel's entry points: super.c mount.c params.c sysfs.c, inode.c, namei.c
  *			attr.c xattr.c dir.c export.c, file.c io.c read.c write.c direct.c seek.c, range.c
  *			truncate.c, mmap.c fault.c mkwrite.c, ioctl.c range_ioctl.c lower_ioctl.c info.c,
@@ -119,10 +119,10 @@ struct fb_tracker {
 	struct fb_pages_from stored;	/* through mappings: between these */
 };
 
-/* A size, and the cuts before it. It is worth nothing after another cut, or while one goes on (odd). */
+/* A size, and fb_inode->truncate_seq before it: not used if that is odd, or another one by now. */
 struct fb_size_seen {
 	loff_t size;
-	unsigned int cuts;
+	unsigned int truncate_seq;
 };
 
 /* In nanoseconds since 1970: the lower file's ctime, and what the record says; page/times.c */
@@ -136,7 +136,7 @@ enum {
 	FB_OWES_ATTR,		/* fsync must go below: mode, owner, times, xattrs, and names once more */
 	FB_PINNED,		/* we hold a reference on the inode, for its pages */
 	FB_SYNCED_IN_PMEM,	/* the last sync that owed data was paid in PMem alone */
-	FB_SIZE_EXACT,		/* the record cuts the lower file at record_size after a crash */
+	FB_SIZE_EXACT,		/* recovery truncates the lower file to record_size */
 	FB_STORED_MAPPED,	/* stored_below had no memory: each volatile page may be in it */
 	FB_IS_BELOW,		/* a sync below, or recovery, has shown that a crash leaves the file */
 	FB_LAST_NAME_GOES,	/* it is being unlinked, or replaced by a rename */
@@ -192,7 +192,7 @@ struct fb_inode {
 	u64 record_size;		/* the size in it; this and the next three: page/size.c */
 	loff_t durable_size;		/* a crash leaves at least this size; */
 	loff_t below_size;		/* the same without its record; raised with i_lock */
-	unsigned int cuts;		/* one more when the file begins to become shorter, and when it is */
+	unsigned int truncate_seq;		/* odd while the file is truncated; page/size.c */
 	s64 record_time, below_time, durable_time;	/* page/times.c */
 	unsigned long stored_since;	/* FB_STORED_DAX is set; in jiffies */
 	struct file *wb_file;		/* lower file, for writeback; while there is a record */
@@ -262,7 +262,7 @@ struct fb_sb {
 	struct workqueue_struct *wq;
 	struct workqueue_struct *mounter_wq;	/* fb_run_as_mounter() */
 	struct delayed_work writeback_work;	/* writeback/worker.c */
-	struct delayed_work orphan_work;	/* writeback/deferred.c: deleted and cut files */
+	struct delayed_work orphan_work;	/* writeback/deferred.c: deleted and truncated files */
 	struct work_struct recover_work;	/* vfs/place.c */
 	wait_queue_head_t space_wait;	/* for a free page, or a free file record */
 	int last_error;

@@ -5,8 +5,8 @@
  *
  *   shared	a write, a fault or direct I/O passes pages below. It locks its range, looks the index up and
  *		goes below with nothing else held. No page of the range moves into PMem meanwhile.
- *   exclusive	pages of the range move into PMem; or a cut, a punched hole, a copy hands the range to the
- *		lower file system. All that was passed below for the range is over.
+ *   exclusive	pages of the range move into PMem; or a truncation, a punched hole, a copy hands the range to
+ *		the lower file system. All that was passed below for the range is over.
  *
  * Ranges are granted in the order of requests: a request waits for each earlier one that overlaps it,
  * unless both are shared. So a stream of writes doesn't starve the task that moves a page, and a task

@@ -7,10 +7,11 @@
  *	record_size	what the file record says, durably; with FB_SIZE_EXACT "exactly this"
  *	durable_size	a crash leaves at least this much
  *	below_size	the same if there were no record
- *	cuts		one more when a cut begins, and when it ends: odd while it goes on
+ *	truncate_seq	a sequence count: one more when a truncation begins, and when it ends; odd between
  *	size_to_sync	what syncfs() is about to make durable (sync/sync.c)
  *
- * Recovery makes the lower file as long as the record says if the record says more, or "exactly".
+ * Recovery extends the lower file to the recorded size. If the record says "exactly", recovery also
+ * truncates the lower file to it.
  *
  *	step			changes				by
  *	grow			i_size				fb_size_grew()
@@ -18,19 +19,24 @@
  *	sync, below		durable_size, below_size;	fb_size_synced_below()
  *				"exactly" ends
  *	writeback		below_size			fb_size_is_below()
- *	cut			all of them			see below
+ *	truncation		all of them			see below
  *	contents move		durable_size, below_size	fb_size_moved_below()
  *	the record goes		record_size is 0, durable_size	fb_size_record_gone()
  *				is below_size at most
  *
- * A cut: fb_cut_previous(); fb_cut_note(), after which the record says "exactly" and cuts is odd; the lower
- * file is cut; fb_size_cut() and fb_cut_end(), or fb_cut_failed(). A size that was read before a cut, or
- * during one, is worth nothing: struct fb_size_seen has the number of cuts beside the size.
+ * The steps of a truncation:
+ *   1. fb_truncate_prepare() ends the "exactly" of an earlier truncation if that must not stay;
+ *   2. fb_truncate_to_record() begins: truncate_seq becomes odd, and the record says "exactly";
+ *   3. the caller truncates the lower file;
+ *   4. fb_size_truncated() and fb_truncate_end(), or fb_truncate_failed().
+ * A size that was read before or during a truncation is not used after it: struct fb_size_seen has
+ * truncate_seq beside the size. Two other changes begin and end in the same way, and record no "exactly":
+ * fallocate() that moves contents, and chattr that makes the file immutable.
  *
  * Locks: record_size, durable_size and below_size change under io_sem held exclusively, with two
  * exceptions. A task that raises below_size holds i_lock instead, and fb_flush_size() has wb_lock and the
- * locked range. i_size changes under i_lock, and cuts under wb_lock. All of them may be read without a
- * lock.
+ * locked range. i_size changes under i_lock, and truncate_seq under wb_lock. All of them may be read without
+ * a lock.
  */
 #include <linux/fs.h>
 
@@ -51,7 +57,7 @@ void fb_size_grew(struct inode *inode, loff_t size)
 
 /**
  * fb_size_is_below() - the lower file has at least @size bytes after a crash
- * @fi: the inode; no cut can come between what shows that and this
+ * @fi: the inode; no truncation can come between what shows that and this call
  * @size: in bytes
  */
 void fb_size_is_below(struct fb_inode *fi, loff_t size)
@@ -77,9 +83,9 @@ void fb_note_size(struct fb_inode *fi, u64 word)
 }
 
 /**
- * fb_size_end_exact() - a cut that was not durable below becomes it
+ * fb_size_end_exact() - make a truncation durable below, so that the record need not say "exactly"
  * @fi: the inode. Takes io_sem
- * @size: in bytes; the record says that then
+ * @size: in bytes; what the record says from then on
  *
  * Context: process, under wb_lock. Sleeps.
  * Return: 0 or the lower file system's error.
@@ -99,29 +105,29 @@ int fb_size_end_exact(struct fb_inode *fi, loff_t size)
 }
 
 /**
- * fb_cut_begin() - the lower file is about to become shorter, or its contents to move
+ * fb_truncate_begin() - the lower file is about to become shorter, or its contents to move
  * @fi: the inode
  *
- * From now on no sync notes a size that it has seen, and a read that goes on now is repeated when the cut
- * has ended.
+ * From now on no sync records a size that it read before. A read of the lower file that has begun is
+ * repeated.
  *
  * Context: under wb_lock.
  */
-void fb_cut_begin(struct fb_inode *fi)
+void fb_truncate_begin(struct fb_inode *fi)
 {
 	lockdep_assert_held(&fi->wb_lock);
-	WRITE_ONCE(fi->cuts, fi->cuts + 1);
+	WRITE_ONCE(fi->truncate_seq, fi->truncate_seq + 1);
 	smp_wmb();	/* pairs with fb_read_lower() */
 }
 
 /**
- * fb_cut_end() - the lower file is as short already, or the cut has failed
+ * fb_truncate_end() - the lower file is truncated, or the truncation has failed
  * @fi: the inode
  * @size: of the file, from now on
  *
  * Context: under wb_lock.
  */
-void fb_cut_end(struct fb_inode *fi, loff_t size)
+void fb_truncate_end(struct fb_inode *fi, loff_t size)
 {
 	struct inode *inode = &fi->vfs_inode;
 
@@ -130,11 +136,14 @@ void fb_cut_end(struct fb_inode *fi, loff_t size)
 	i_size_write(inode, size);
 	spin_unlock(&inode->i_lock);
 	smp_wmb();	/* pairs with fb_see_size() */
-	WRITE_ONCE(fi->cuts, fi->cuts + 1);
+	WRITE_ONCE(fi->truncate_seq, fi->truncate_seq + 1);
 }
 
-/* True if a crash after the lower cut could bring back more bytes than the file had, or other bytes. */
-static bool fb_cut_concerns_cache(struct fb_inode *fi, loff_t size)
+/*
+ * True if the record must say "exactly". Otherwise a crash could bring bytes beyond @size back: the recorded
+ * size is larger, or PMem has pages there.
+ */
+static bool fb_truncate_needs_record(struct fb_inode *fi, loff_t size)
 {
 	unsigned long index = size >> PAGE_SHIFT;
 
@@ -143,48 +152,51 @@ static bool fb_cut_concerns_cache(struct fb_inode *fi, loff_t size)
 }
 
 /**
- * fb_cut_previous() - make an earlier cut durable below, if the record must say another one
+ * fb_truncate_prepare() - before a truncation: make an earlier one durable below, if need be
  * @fi: the inode
- * @cut: begins
- * @size: of the file after the cut that is about to begin
+ * @truncation: filled in
+ * @size: of the file after the truncation that is about to begin
  *
- * The record has room for one cut, and the file may have grown since that one.
+ * The record has space for one truncation, and the file may have grown since the earlier one.
  *
  * Context: process, under wb_lock. Sleeps.
  * Return: 0 or the lower file system's error.
  */
-int fb_cut_previous(struct fb_inode *fi, struct fb_cut *cut, loff_t size)
+int fb_truncate_prepare(struct fb_inode *fi, struct fb_truncation *truncation, loff_t size)
 {
 	int err;
 
 	lockdep_assert_held(&fi->wb_lock);
-	cut->old = fi->record_size;
-	cut->was_exact = test_bit(FB_SIZE_EXACT, &fi->flags);
+	truncation->old_size = fi->record_size;
+	truncation->was_exact = test_bit(FB_SIZE_EXACT, &fi->flags);
 
-	/* Else a sync that is on its way would leave it, and cut off what it has told to be durable. */
-	if (!cut->was_exact || size <= cut->old)
+	if (!truncation->was_exact || size <= truncation->old_size)
 		return 0;
-	err = fb_size_end_exact(fi, cut->old);
+	/*
+	 * Otherwise a sync in flight would find that truncate_seq has changed, and leave the old "exactly" in
+	 * the record. Recovery would then truncate bytes that this sync has made durable.
+	 */
+	err = fb_size_end_exact(fi, truncation->old_size);
 	if (!err)
-		cut->was_exact = false;
+		truncation->was_exact = false;
 	return err;
 }
 
 /**
- * fb_cut_note() - the lower file is about to be cut: the record says so first
+ * fb_truncate_to_record() - the lower file is about to be truncated: the record says so first
  * @fi: the inode. Takes io_sem
- * @cut: from fb_cut_previous()
- * @size: of the file after the cut
+ * @truncation: from fb_truncate_prepare()
+ * @size: of the file after the truncation
  *
  * Context: process, under wb_lock. Sleeps.
  */
-void fb_cut_note(struct fb_inode *fi, struct fb_cut *cut, loff_t size)
+void fb_truncate_to_record(struct fb_inode *fi, struct fb_truncation *truncation, loff_t size)
 {
 	lockdep_assert_held(&fi->wb_lock);
 	down_write(&fi->io_sem);
-	cut->concerns = fb_cut_concerns_cache(fi, size);
-	fb_cut_begin(fi);
-	if (cut->concerns) {
+	truncation->recorded = fb_truncate_needs_record(fi, size);
+	fb_truncate_begin(fi);
+	if (truncation->recorded) {
 		set_bit(FB_SIZE_EXACT, &fi->flags);
 		fb_note_size(fi, size | PS_SIZE_EXACT);
 	}
@@ -192,30 +204,30 @@ void fb_cut_note(struct fb_inode *fi, struct fb_cut *cut, loff_t size)
 }
 
 /**
- * fb_cut_failed() - the lower file could not be cut: the record says what it said before
+ * fb_truncate_failed() - the lower file could not be truncated: the record says what it said before
  * @fi: the inode. Takes io_sem
- * @cut: from fb_cut_note()
+ * @truncation: from fb_truncate_to_record()
  *
  * Context: process, under wb_lock. Sleeps.
  */
-void fb_cut_failed(struct fb_inode *fi, const struct fb_cut *cut)
+void fb_truncate_failed(struct fb_inode *fi, const struct fb_truncation *truncation)
 {
 	lockdep_assert_held(&fi->wb_lock);
 	down_write(&fi->io_sem);
-	if (cut->concerns) {
-		fb_note_size(fi, cut->old | (cut->was_exact ? PS_SIZE_EXACT : 0));
-		assign_bit(FB_SIZE_EXACT, &fi->flags, cut->was_exact);
+	if (truncation->recorded) {
+		fb_note_size(fi, truncation->old_size | (truncation->was_exact ? PS_SIZE_EXACT : 0));
+		assign_bit(FB_SIZE_EXACT, &fi->flags, truncation->was_exact);
 	}
-	fb_cut_end(fi, i_size_read(&fi->vfs_inode));
+	fb_truncate_end(fi, i_size_read(&fi->vfs_inode));
 	up_write(&fi->io_sem);
 }
 
 /**
- * fb_size_cut() - the lower file is cut
- * @fi: the inode; io_sem is held exclusively. fb_cut_end() follows
+ * fb_size_truncated() - the lower file is truncated
+ * @fi: the inode; io_sem is held exclusively. fb_truncate_end() follows
  * @size: in bytes
  */
-void fb_size_cut(struct fb_inode *fi, loff_t size)
+void fb_size_truncated(struct fb_inode *fi, loff_t size)
 {
 	lockdep_assert_held_write(&fi->io_sem);
 	fi->durable_size = min(fi->durable_size, size);
@@ -223,7 +235,7 @@ void fb_size_cut(struct fb_inode *fi, loff_t size)
 }
 
 /**
- * fb_flush_size() - everything is below: the record need not speak of the size any more
+ * fb_flush_size() - make the size durable below, so that the record has none any more
  * @fi: the inode, from fb_hand_over()
  *
  * Return: 0; the lower file system's error; -EINVAL if only PMem knows how long the file is.
@@ -234,7 +246,7 @@ int fb_flush_size(struct fb_inode *fi)
 
 	if (!fi->record_size && !test_bit(FB_SIZE_EXACT, &fi->flags))
 		return 0;
-	/* Only the record knows how long it is: then what is asked for lies beyond the end, and is wrong. */
+	/* Only the record has the size. So the caller's request lies beyond the lower file's end: wrong. */
 	if (i_size_read(fi->lower) < i_size_read(&fi->vfs_inode))
 		return -EINVAL;
 	err = fb_size_end_exact(fi, 0);
@@ -246,7 +258,7 @@ int fb_flush_size(struct fb_inode *fi)
 /**
  * fb_size_moved_below() - contents are at other places in the lower file now
  * @fi: the inode; io_sem is held exclusively
- * @size: in bytes: so much is durable below
+ * @size: how many bytes are durable below
  */
 void fb_size_moved_below(struct fb_inode *fi, loff_t size)
 {
@@ -268,16 +280,16 @@ void fb_size_to_record(struct fb_inode *fi, loff_t size)
 }
 
 /**
- * fb_size_synced_below() - a lower fsync has ended well
+ * fb_size_synced_below() - a lower fsync has succeeded
  * @fi: the inode; io_sem is held exclusively
- * @end: the size of the lower file before it, and the cuts before that
+ * @end: the size of the lower file before the fsync, and truncate_seq before that
  *
- * If the file was cut since, the size of before says nothing, and the next sync goes below again.
+ * If the file was truncated since, @end is not used, and the next sync goes below again.
  */
 void fb_size_synced_below(struct fb_inode *fi, const struct fb_size_seen *end)
 {
 	lockdep_assert_held_write(&fi->io_sem);
-	if (fi->cuts != end->cuts || (end->cuts & 1))
+	if (fi->truncate_seq != end->truncate_seq || (end->truncate_seq & 1))
 		return;
 	if (test_and_clear_bit(FB_SIZE_EXACT, &fi->flags))
 		fb_note_size(fi, fi->record_size);

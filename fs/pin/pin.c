@@ -166,11 +166,11 @@ void fb_pins_closed(struct fb_inode *fi, const struct file *file)
 }
 
 /**
- * fb_pins_cut() - a file has become shorter
+ * fb_pins_truncate() - a file has become shorter
  * @fi: the inode, of which the caller has a reference; io_sem is held exclusively, the pages are gone
  * @beyond: the first page that is not in the file any more
  */
-void fb_pins_cut(struct fb_inode *fi, pgoff_t beyond)
+void fb_pins_truncate(struct fb_inode *fi, pgoff_t beyond)
 {
 	struct fb_pin *pin;
 

@@ -18,7 +18,7 @@ int fb_pin_range(struct fb_inode *fi, const struct fb_pin_owner *owner, pgoff_t 
 void fb_unpin_range(struct fb_inode *fi, const struct fb_pin_owner *owner, pgoff_t first, pgoff_t last);
 void fb_pin_undo(struct fb_inode *fi, u64 mark);
 void fb_pins_closed(struct fb_inode *fi, const struct file *file);
-void fb_pins_cut(struct fb_inode *fi, pgoff_t beyond);
+void fb_pins_truncate(struct fb_inode *fi, pgoff_t beyond);
 int fb_pin_locked_vma(struct fb_inode *fi, struct vm_area_struct *vma, pgoff_t index);
 void fb_pins_end(struct fb_inode *fi);
 void fb_pins_end_all(struct fb_sb *fsb);

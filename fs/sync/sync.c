@@ -9,7 +9,7 @@
  *   its size				8 bytes in its record		PMem
  *   mtime and ctime (not fdatasync)	8 bytes in its record		PMem
  *   volatile pages, many; a new name;	the lower fsync			storage
- *   a cut; attributes (not fdatasync)
+ *   a truncation; attributes (not fdatasync)
  *
  * What write() put into DAX pages is durable already when write() returns.
  * DAX pages are never written to storage here.
@@ -111,9 +111,9 @@ static void fb_sync_begin(struct fb_inode *fi, bool datasync, struct fb_sync *sy
 		smp_mb__after_atomic();	/* before the flag goes: pairs with fb_name_is_owed() */
 		clear_bit(FB_OWES_SYNC, &fi->flags);
 	}
-	smp_mb();	/* a cut that we don't count sets the flag again */
-	sync->end.cuts = READ_ONCE(fi->cuts);
-	smp_rmb();	/* a size that is larger than a cut it does not know of shall not count */
+	smp_mb();	/* a truncation that truncate_seq doesn't count yet sets the flag again */
+	sync->end.truncate_seq = READ_ONCE(fi->truncate_seq);
+	smp_rmb();	/* no size from before a truncation with the truncate_seq from after it */
 	sync->end.size = i_size_read(fi->lower);
 	sync->taken = fb_track_take(fi);
 	sync->counted = sync->owing || sync->attr || !fb_track_empty(&sync->taken);
@@ -198,20 +198,20 @@ int fb_sync_below(struct fb_inode *fi, struct file *lower, bool datasync)
 
 /*
  * Makes the file's size durable, in PMem. Data up to it is durable already; what was written behind it
- * since may not be. The time goes along, for fb_sync_time(). Returns -EAGAIN if the file was cut meanwhile:
- * then the lower fsync makes the size durable that it has now.
+ * since may not be. The time goes along, for fb_sync_time(). Returns -EAGAIN if the file was truncated
+ * meanwhile: then the lower fsync makes the size durable that it has now.
  */
 static int fb_sync_size(struct fb_inode *fi, const struct fb_size_seen *end, bool datasync)
 {
 	int err;
 
-	/* A cut says in its record how long the file is; what grew since is younger than this sync. */
+	/* A truncation's record says how long the file is; what grew since is younger than this sync. */
 	if (end->size <= READ_ONCE(fi->durable_size) || test_bit(FB_SIZE_EXACT, &fi->flags))
 		return 0;
 	err = fb_record_lock(fi);
 	if (err)
 		return err;
-	if (fi->cuts != end->cuts || (end->cuts & 1)) {
+	if (fi->truncate_seq != end->truncate_seq || (end->truncate_seq & 1)) {
 		err = -EAGAIN;
 	} else if (end->size > fi->durable_size) {
 		if (!datasync)
@@ -223,12 +223,12 @@ static int fb_sync_size(struct fb_inode *fi, const struct fb_size_seen *end, boo
 }
 
 /*
- * Waits for a cut that goes on: how long the file is, is not known before. It may have begun after the
- * sync, which then costs it a detour.
+ * Waits until no truncation is in progress: the size of the file is not known before. If the truncation began
+ * after the sync, the wait and the lower fsync that follows were not needed.
  */
-static void fb_sync_after_cut(struct fb_inode *fi)
+static void fb_sync_after_truncation(struct fb_inode *fi)
 {
-	if (!(READ_ONCE(fi->cuts) & 1))
+	if (!(READ_ONCE(fi->truncate_seq) & 1))
 		return;
 	mutex_lock(&fi->wb_lock);
 	mutex_unlock(&fi->wb_lock);
@@ -277,7 +277,7 @@ int fb_sync_inode(struct fb_inode *fi, struct file *file, struct file *lower, lo
 	bool relies;
 	int err;
 
-	fb_sync_after_cut(fi);
+	fb_sync_after_truncation(fi);
 	mutex_lock(&fi->sync_lock);
 	/* Read first: a sync that has failed since has said before what is owed again. */
 	relies = atomic_read_acquire(&fi->syncs_below.paying);
@@ -286,7 +286,7 @@ int fb_sync_inode(struct fb_inode *fi, struct file *file, struct file *lower, lo
 	if (fb_sync_in_pmem(fi, file, datasync)) {
 		end_of_file = fb_see_size(fi);
 		err = fb_sync_below(fi, lower, datasync);
-		/* Without a record all is below; and what is left after a cut is. */
+		/* Without a record all is below; and what is left after a truncation is. */
 		if (!err && READ_ONCE(fi->file) != FB_NO_FILE)
 			err = fb_sync_size(fi, &end_of_file, true);
 		/* The worker may have taken the record since: then, too, all is below. */

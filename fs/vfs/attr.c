@@ -208,7 +208,7 @@ int fb_fileattr_set(struct mnt_idmap *idmap, struct dentry *dentry, struct filea
 		return err;
 	/* Nor can recovery do what the record says. */
 	if (freezes) {
-		fb_cut_begin(fi);
+		fb_truncate_begin(fi);
 		err = fb_flush_size(fi);
 	}
 	err = err ?: fb_begin_below(idmap, FB_SB(dentry->d_sb), &old);
@@ -222,7 +222,7 @@ int fb_fileattr_set(struct mnt_idmap *idmap, struct dentry *dentry, struct filea
 	if (!err && thaws)
 		unmap_mapping_pages(fi->lower->i_mapping, 0, 0, false);
 	if (freezes) {
-		fb_cut_end(fi, i_size_read(inode));
+		fb_truncate_end(fi, i_size_read(inode));
 		fb_take_back(fi, &range);
 	}
 	return err;

@@ -3,8 +3,8 @@
  * Direct I/O of the lower file.
  *
  * A request locks its range of pages (range_lock.c), shared, until it has ended: no page of it moves to
- * PMem meanwhile, and no cut goes on. An asynchronous one takes the lock along and unlocks it when it
- * ends.
+ * PMem meanwhile, and the range is not truncated. An asynchronous one takes the lock along and unlocks it
+ * when it ends.
  *
  * The lower file system takes its inode lock and then the user's pages; a page fault there could wait for
  * a range, whose holder waits for that inode lock. With iov_iter->nofault a page that is missing in the

@@ -86,8 +86,8 @@ static struct dentry *fb_get_parent(struct dentry *dentry)
 }
 
 /*
- * Nothing is dirty in an upper inode; knfsd wants the lower one on storage. A record that cuts the file
- * after a crash would undo what has made it longer since.
+ * Nothing is dirty in an upper inode; knfsd wants the lower one on storage. A record that says "exactly"
+ * (FB_SIZE_EXACT) would make recovery undo what has made the file longer since.
  */
 static int fb_commit_metadata(struct inode *inode)
 {
@@ -96,7 +96,7 @@ static int fb_commit_metadata(struct inode *inode)
 	int err = 0;
 
 	if (test_bit(FB_SIZE_EXACT, &FB_I(inode)->flags))
-		err = fb_flush_cut(FB_I(inode));
+		err = fb_flush_truncation(FB_I(inode));
 	if (err)
 		return err;
 	if (ops && ops->commit_metadata)

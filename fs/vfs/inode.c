@@ -78,7 +78,7 @@ struct inode *fb_alloc_inode(struct super_block *sb)
 	fi->record_time = 0;
 	fi->below_time = S64_MIN;
 	fi->durable_time = S64_MIN;
-	fi->cuts = 0;
+	fi->truncate_seq = 0;
 	fi->is_being_synced = false;
 	memset(&fi->syncs_below, 0, sizeof(fi->syncs_below));
 	fi->wb_file = NULL;

@@ -75,7 +75,7 @@ static vm_fault_t fb_map_dax_writable(struct fb_inode *fi, struct fb_page *page,
 	return vmf_insert_mixed(&vma, vmf->address, fb_page_pfn_t(fsb, page));
 }
 
-/* True if a crash could cut off bytes of the file in this page. Bytes appended behind it don't count. */
+/* True if a crash could take bytes of the file in this page. Bytes appended behind the page don't count. */
 static bool fb_page_owes_size(const struct fb_inode *fi, const struct vm_fault *vmf)
 {
 	loff_t end = min_t(loff_t, i_size_read(&fi->vfs_inode), ((loff_t)vmf->pgoff + 1) << PAGE_SHIFT);
@@ -108,7 +108,7 @@ static int fb_store_page(struct fb_inode *fi, struct vm_fault *vmf, bool mapped,
 	} else if (page && fb_range_is_exclusive(&fi->ranges, vmf->pgoff)) {
 		return -EBUSY;
 	} else if (page && (vmf->vma->vm_flags & VM_SYNC) && fb_page_owes_size(fi, vmf)) {
-		*ret = VM_FAULT_NOPAGE;	/* it was cut, and has grown again, since we looked */
+		*ret = VM_FAULT_NOPAGE;	/* truncated, and grown again, since we looked */
 	} else if (page && !page->has_space) {
 		return -ENOSPC;
 	} else if (page && vmf->pgoff < fb_pages_in_file(fi)) {

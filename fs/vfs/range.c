@@ -77,14 +77,14 @@ void fb_take_back(struct fb_inode *fi, struct fb_range *range)
 static int fb_moved(struct fb_inode *fi, struct file *lower, int err)
 {
 	if (err) {	/* they are where they were */
-		fb_cut_end(fi, i_size_read(&fi->vfs_inode));
+		fb_truncate_end(fi, i_size_read(&fi->vfs_inode));
 		return err;
 	}
 	err = vfs_fsync(lower, 1);
 	down_write(&fi->io_sem);
-	fb_cut_end(fi, i_size_read(fi->lower));
+	fb_truncate_end(fi, i_size_read(fi->lower));
 	fb_size_moved_below(fi, err ? 0 : i_size_read(fi->lower));
-	fb_pins_cut(fi, fb_pages_in_file(fi));
+	fb_pins_truncate(fi, fb_pages_in_file(fi));
 	up_write(&fi->io_sem);
 	return err;
 }
@@ -115,7 +115,7 @@ long fb_fallocate(struct file *file, int mode, loff_t offset, loff_t len)
 	if (err)
 		goto unlock;
 	if (moves) {
-		fb_cut_begin(fi);
+		fb_truncate_begin(fi);
 		err = fb_flush_size(fi);
 	}
 	fb_zero_last(fi);

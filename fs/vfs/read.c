@@ -3,7 +3,8 @@
  * Reads of regular files: read, splice. io.c tells how a range is split, and how a copy meets page faults.
  *
  *   buffered read	takes no lock. It looks at the size, then at the index, then reads below: what was
- *			below then stays readable there, though its page may move. After a cut it reads again.
+ *			below then stays readable there, though its page may move. After a truncation it reads
+ *			again.
  *   splice, direct	lock their range, shared, until they end: they can't be taken back.
  *   read
  */
@@ -46,7 +47,7 @@ static ssize_t fb_read_cached(struct kiocb *iocb, struct iov_iter *to, size_t le
 /*
  * Reads from below, of a file that was as long as @end says before the caller looked the index up. A page
  * that was below then may move meanwhile: its folio keeps what it had. What lies behind that end may be
- * stale below by now, and is not read. After a cut everything may be, so the piece is read again.
+ * stale below by now, and is not read. After a truncation everything may be stale: the piece is read again.
  */
 static ssize_t fb_read_lower(struct fb_inode *fi, struct kiocb *iocb, struct iov_iter *to, size_t len,
 			     const struct fb_size_seen *end)
@@ -61,8 +62,8 @@ static ssize_t fb_read_lower(struct fb_inode *fi, struct kiocb *iocb, struct iov
 				    iocb->ki_flags, &ctx);
 	}
 	ret = fb_read_cached(iocb, to, len);
-	smp_rmb();	/* pairs with fb_cut_begin(): what was read is older than this look */
-	if (ret > 0 && READ_ONCE(fi->cuts) != end->cuts) {
+	smp_rmb();	/* pairs with fb_truncate_begin(): what was read is older than this look */
+	if (ret > 0 && READ_ONCE(fi->truncate_seq) != end->truncate_seq) {
 		iov_iter_revert(to, ret);
 		iocb->ki_pos -= ret;
 		return -ESTALE;
@@ -199,7 +200,8 @@ ssize_t fb_read_iter(struct kiocb *iocb, struct iov_iter *to)
  * @len: bytes
  * @flags: SPLICE_F_*
  *
- * A pipe takes no byte back: so no cut goes on meanwhile, and nothing behind the end that was seen is read.
+ * A pipe takes no byte back. So the range is locked against truncations, and nothing behind the end that was
+ * seen is read.
  *
  * Return: bytes, or an error.
  */

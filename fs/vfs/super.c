@@ -66,7 +66,7 @@ static int fb_sync_fs(struct super_block *sb, int wait)
 
 	if (!wait)
 		return 0;
-	/* Cuts first: what was appended after one must not be cut off again at recovery. */
+	/* Truncations first: recovery must not truncate what was appended after one. */
 	err = fb_flush_orphans(fsb);
 	err = fb_sync_all(fsb) ?: err;
 	/* What the lower file system failed to write on its own account, syncfs() tells our users. */

@@ -5,8 +5,8 @@
  * Truncation is atomic under power failure. Where PMem has something beyond the
  * new end, the order is:
  *   1. the file record says "exactly this size" (8 bytes, durable): from now on
- *      recovery cuts the lower file there and frees pages beyond;
- *   2. the lower file is cut;
+ *      recovery truncates the lower file to it and frees pages beyond;
+ *   2. the lower file is truncated;
  *   3. pages beyond go, the rest of the last one becomes zeros.
  * The next sync goes below and ends the "exactly" (page/size.c), asked for
  * or not (writeback/deferred.c).
@@ -23,42 +23,42 @@
 #include "../writeback/evict.h"
 #include "truncate.h"
 
-/* The lower file is cut. Pages beyond the end go, the rest of the last one becomes zeros. */
-static void fb_cut_done(struct fb_inode *fi, loff_t size)
+/* The lower file is truncated. Pages beyond the end go, the rest of the last one becomes zeros. */
+static void fb_truncate_done(struct fb_inode *fi, loff_t size)
 {
 	pgoff_t beyond = DIV_ROUND_UP_ULL(size, PAGE_SIZE);
 
 	fi->reserved = FB_RESERVE_UNASKED;
 	down_write(&fi->io_sem);
-	fb_size_cut(fi, size);
+	fb_size_truncated(fi, size);
 	if (offset_in_page(size))
 		unmap_mapping_pages(fi->lower->i_mapping, size >> PAGE_SHIFT, 1, false);
 	fb_zero_tail(fi, size);
-	fb_cut_end(fi, size);
-	fb_pins_cut(fi, beyond);
+	fb_truncate_end(fi, size);
+	fb_pins_truncate(fi, beyond);
 	up_write(&fi->io_sem);
 	fb_invalidate_range(fi, beyond, ULONG_MAX);
 }
 
 /* wb_lock is held, and the range from the last page on is locked exclusively. */
-static int fb_cut(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr *attr)
+static int fb_truncate(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr *attr)
 {
 	struct fb_inode *fi = FB_I(d_inode(dentry));
-	struct fb_cut cut;
+	struct fb_truncation truncation;
 	int err;
 
 	lockdep_assert_held(&fi->wb_lock);
-	err = fb_cut_previous(fi, &cut, attr->ia_size);
+	err = fb_truncate_prepare(fi, &truncation, attr->ia_size);
 	if (err)
 		return err;
-	fb_cut_note(fi, &cut, attr->ia_size);
+	fb_truncate_to_record(fi, &truncation, attr->ia_size);
 	err = fb_lower_setattr(idmap, dentry, attr);
 	if (err) {
-		fb_cut_failed(fi, &cut);
+		fb_truncate_failed(fi, &truncation);
 		return err;
 	}
-	fb_cut_done(fi, attr->ia_size);
-	if (cut.concerns)
+	fb_truncate_done(fi, attr->ia_size);
+	if (truncation.recorded)
 		fb_flush_orphans_soon(FB_SB(fi->vfs_inode.i_sb));
 	return 0;
 }
@@ -84,7 +84,7 @@ static int fb_grow(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr 
  * @dentry: upper dentry of a regular file, whose inode is locked
  * @attr: has ATTR_SIZE
  *
- * All that was passed below for what is cut off has ended then, and nothing new begins.
+ * All that was passed below for the truncated range has ended then, and nothing new begins.
  *
  * Return: 0 or an error; then nothing has changed.
  */
@@ -103,7 +103,7 @@ int fb_setattr_size(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr
 	first = min(attr->ia_size, i_size_read(inode));
 	fb_range_lock(&fi->ranges, &range, first >> PAGE_SHIFT, ULONG_MAX, FB_RANGE_EXCLUSIVE);
 	if (attr->ia_size < i_size_read(inode))
-		err = fb_cut(idmap, dentry, attr);
+		err = fb_truncate(idmap, dentry, attr);
 	else
 		err = fb_grow(idmap, dentry, attr);
 	fb_owe_all(fi);

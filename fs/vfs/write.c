@@ -243,7 +243,7 @@ static bool fb_write_is_shared(struct fb_inode *fi, struct kiocb *iocb, size_t c
 	       iocb->ki_pos + count <= i_size_read(&fi->vfs_inode);
 }
 
-/* Shared if the write is. A cut may come before the lock is taken, so the write is looked at again then. */
+/* Shared if the write is. That is decided again under the lock: a truncation may have come before. */
 static int fb_lock_write(struct fb_inode *fi, struct kiocb *iocb, size_t count, bool *shared)
 {
 	struct inode *inode = &fi->vfs_inode;
@@ -280,7 +280,7 @@ static ssize_t fb_write_locked(struct fb_inode *fi, struct kiocb *iocb, struct i
 	ret = file_remove_privs_flags(iocb->ki_filp, iocb->ki_flags);
 	if (ret)
 		return ret;
-	/* After a cut that is not durable below, the lower file can't sync by itself. */
+	/* After a truncation that is not durable below, the lower file can't sync by itself. */
 	ret = -ESTALE;
 	if (!test_bit(FB_SIZE_EXACT, &fi->flags) && fb_may_end_later(fi, iocb, iov_iter_count(from))) {
 		do {

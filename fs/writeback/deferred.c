@@ -6,9 +6,9 @@
  *   - A deletion. Until it is durable a crash may bring the file back, and the file must come back with the
  *     bytes that were synced, not with older ones. The file's pages wait here, in no index, with their
  *     records in place.
- *   - A truncation. The file's record says how long the file is (FB_SIZE_EXACT), and recovery would cut the
- *     file to that size again. Bytes that were appended later and not synced would be lost with that. So a
- *     lower fsync, which ends this, comes soon, whether or not a program asks for one.
+ *   - A truncation. The file's record says how long the file is (FB_SIZE_EXACT), and recovery would truncate
+ *     the file to that size again. Bytes that were appended later and not synced would be lost with that.
+ *     So a lower fsync, which ends this, comes soon, whether or not a program asks for one.
  *
  * Both are done by one worker, about a second after the first of a group came in.
  */
@@ -30,7 +30,7 @@ struct fb_deleted {
 };
 
 /**
- * fb_flush_orphans_soon() - a file was cut and its record says so, or it was deleted
+ * fb_flush_orphans_soon() - a file was truncated and its record says so, or it was deleted
  * @fsb: the mount
  */
 void fb_flush_orphans_soon(struct fb_sb *fsb)
@@ -91,12 +91,12 @@ static int fb_flush_deleted(struct fb_sb *fsb)
 }
 
 /**
- * fb_flush_cut() - make a cut durable below, if the file owes one
+ * fb_flush_truncation() - make a truncation durable below, if the file owes one
  * @fi: the inode
  *
  * Return: 0 or the lower file system's error; then it is still owed.
  */
-int fb_flush_cut(struct fb_inode *fi)
+int fb_flush_truncation(struct fb_inode *fi)
 {
 	int err = 0;
 
@@ -111,7 +111,7 @@ int fb_flush_cut(struct fb_inode *fi)
 }
 
 /**
- * fb_flush_orphans() - make deletions and cuts durable below now
+ * fb_flush_orphans() - make deletions and truncations durable below now
  * @fsb: the mount
  *
  * Return: 0 or the lower file system's error; what could not be made durable waits.
@@ -124,7 +124,7 @@ int fb_flush_orphans(struct fb_sb *fsb)
 
 	fb_walk_begin(fsb, &fsb->inodes, &walk);
 	while ((fi = fb_walk_next(fsb, &walk))) {
-		err2 = test_bit(FB_SIZE_EXACT, &fi->flags) ? fb_flush_cut(fi) : 0;
+		err2 = test_bit(FB_SIZE_EXACT, &fi->flags) ? fb_flush_truncation(fi) : 0;
 		err = err ?: err2;
 		iput(&fi->vfs_inode);
 	}

@@ -40,7 +40,7 @@ static void fb_record_reclaim(struct fb_inode *fi)
 
 	/* Each of the two tells of its errors; the file keeps its record then. */
 	if (test_bit(FB_SIZE_EXACT, &fi->flags))
-		fb_flush_cut(fi);
+		fb_flush_truncation(fi);
 	fb_evict_unpinned(fi, 0, FB_LAST_PAGE, &dropped);
 }
 

@@ -48,7 +48,7 @@ def test_growing(stack, attacker):
     assert not read_beside(attacker, MOUNT / "f", 64, "grow")
 
 
-def test_cut_and_written_again(stack, attacker):
+def test_truncated_and_written_again(stack, attacker):
     """The file is truncated to 0 and written again, in pieces. Some are synced, and so in PMem."""
     del stack
     assert not read_beside(attacker, MOUNT / "f", 2, "rewrite")

@@ -156,7 +156,7 @@ static void *run_writer(void *argument)
 }
 
 /* Makes the file grow and shrink beyond the writers' pages. */
-static void *run_cutter(void *argument)
+static void *run_truncater(void *argument)
 {
 	unsigned int random = seed ^ 0x1234;
 	char page[PAGE];
@@ -280,7 +280,7 @@ int main(int argc, char **argv)
 	}
 	for (int i = 0; i < WRITERS; i++)
 		pthread_create(&thread[i], NULL, run_writer, &writers[i]);
-	pthread_create(&thread[WRITERS], NULL, run_cutter, NULL);
+	pthread_create(&thread[WRITERS], NULL, run_truncater, NULL);
 	pthread_create(&thread[WRITERS + 1], NULL, run_names, (void *)1);
 	pthread_create(&thread[WRITERS + 2], NULL, run_names, (void *)2);
 	pthread_create(&thread[WRITERS + 3], NULL, run_disturber, NULL);

@@ -91,7 +91,7 @@ def test_page_that_the_lower_file_system_wrote_already(pair):
     os.close(fd)
 
 
-def test_append_after_a_cut_and_syncfs(pair):
+def test_append_after_a_truncation_and_syncfs(pair):
     """After a truncation, a write to a DAX page makes the file grow: syncfs must make that size durable."""
     fd = settled(1)
     os.pwrite(fd, b"a" * 3000, 0)
@@ -262,7 +262,7 @@ def test_append_only_file(pair):
     os.close(fd)
 
 
-def test_file_made_immutable_after_a_cut(pair):
+def test_file_made_immutable_after_a_truncation(pair):
     """Recovery can't make an immutable file shorter again, and need not."""
     fd = settled(2)
     os.pwrite(fd, b"a" * PAGE, PAGE)

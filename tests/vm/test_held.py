@@ -79,7 +79,7 @@ def test_deleted_file(stack):
     wait_until_free(stack, stack.value("pages_total") - 16)
 
 
-def test_cut_file(stack):
+def test_truncated_file(stack):
     """Truncation doesn't wait until a held page is released, since the truncating task itself may hold
     it."""
     small(stack)

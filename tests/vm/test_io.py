@@ -199,7 +199,7 @@ def test_fallocate(folder, dax):
 
 
 def test_truncate_and_grow(folder):
-    """What was cut off never comes back, in either kind of page, below or above."""
+    """What was truncated never comes back, in either kind of page, below or above."""
     path = folder / "f"
     data = half_dax(path)
     fd = os.open(path, os.O_RDWR)

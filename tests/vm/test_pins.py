@@ -121,7 +121,7 @@ def test_kept(small):
     assert small.value("pages_pinned") == 0
 
 
-def test_kept_and_cut(small):
+def test_kept_and_truncated(small):
     """A file truncated to nothing has no pages to keep: it can be unmounted, and goes when it is
     deleted."""
     fd = make("f", 16)
