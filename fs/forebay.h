@@ -245,7 +245,7 @@ struct fb_sb {
 
 	struct {			/* pin/limit.c */
 		spinlock_t lock;
-		struct list_head payers;
+		struct list_head users;	/* that have pinned something: struct fb_pin_user */
 		unsigned long charged, most, most_of_user;	/* in pages */
 		u32 files_charged;	/* a file that several users have pinned counts for each */
 	} pins;

@@ -6,27 +6,29 @@
  * A file with a pinned page keeps its file record, so the number of files is limited, too: half of the
  * records may be of files with pinned pages, and a quarter for one user.
  *
- * Pages are paid for when they are pinned, before they are there. A user that pins a page twice pays
- * once; two users that pin the same page pay both, and so with files. A user with CAP_IPC_LOCK may pin
- * more than other users, but not more than the mount has for all: others need room to work. The caller says
- * which user that is, for the task that runs here need not be the user's: reclaim, too, finds locked pages.
+ * A user is charged for pages when they are pinned, before they are in PMem. A user that pins a page twice is
+ * charged once; if two users pin the same page, each is charged. The same holds for files.
+ *
+ * A user with CAP_IPC_LOCK may pin more than other users, but not more than the mount allows in all: other
+ * files need pages, too. The caller says which user is charged and whether the user has CAP_IPC_LOCK. It is
+ * not always the user of the current task: reclaim, too, finds pages that another user has locked.
  */
 #include <linux/slab.h>
 
 #include "limit.h"
 
-/* A user that has pinned something. */
-struct fb_payer {
-	struct list_head list;		/* fb_sb->pins.payers, under pins.lock */
+/* A user that has pinned pages, and what the user is charged for on the mount. */
+struct fb_pin_user {
+	struct list_head list;		/* fb_sb->pins.users, under pins.lock */
 	kuid_t uid;
 	unsigned long pages;
 	u32 files;
 };
 
-/* What a user has pinned of one file. */
+/* What one user is charged for, of one file. */
 struct fb_account {
 	struct list_head list;		/* fb_inode->accounts */
-	struct fb_payer *payer;
+	struct fb_pin_user *user;
 	unsigned long pages;
 };
 
@@ -35,25 +37,25 @@ static struct fb_account *fb_account_find(struct fb_inode *fi, kuid_t uid)
 	struct fb_account *account;
 
 	list_for_each_entry(account, &fi->accounts, list) {
-		if (uid_eq(account->payer->uid, uid))
+		if (uid_eq(account->user->uid, uid))
 			return account;
 	}
 	return NULL;
 }
 
-static struct fb_payer *fb_payer_find(struct fb_sb *fsb, kuid_t uid)
+static struct fb_pin_user *fb_pin_user_find(struct fb_sb *fsb, kuid_t uid)
 {
-	struct fb_payer *payer;
+	struct fb_pin_user *user;
 
-	list_for_each_entry(payer, &fsb->pins.payers, list) {
-		if (uid_eq(payer->uid, uid))
-			return payer;
+	list_for_each_entry(user, &fsb->pins.users, list) {
+		if (uid_eq(user->uid, uid))
+			return user;
 	}
 	return NULL;
 }
 
-/* @payer is NULL for a user that has nothing pinned. */
-static bool fb_pin_allowed(struct fb_sb *fsb, const struct fb_payer *payer, bool privileged,
+/* True if the limits allow more. @user is NULL if the user has nothing pinned yet. */
+static bool fb_pin_allowed(struct fb_sb *fsb, const struct fb_pin_user *user, bool privileged,
 			   unsigned long pages, u32 files)
 {
 	u32 most_files = fsb->ps.nr_files / 2;
@@ -61,39 +63,39 @@ static bool fb_pin_allowed(struct fb_sb *fsb, const struct fb_payer *payer, bool
 	lockdep_assert_held(&fsb->pins.lock);
 	if (fsb->pins.charged + pages > fsb->pins.most || fsb->pins.files_charged + files > most_files)
 		return false;
-	return privileged || ((payer ? payer->pages : 0) + pages <= fsb->pins.most_of_user &&
-			      (payer ? payer->files : 0) + files <= most_files / 2);
+	return privileged || ((user ? user->pages : 0) + pages <= fsb->pins.most_of_user &&
+			      (user ? user->files : 0) + files <= most_files / 2);
 }
 
-/* Charges the user, with @fresh as the payer if there is none. Returns the payer, or NULL over a limit. */
-static struct fb_payer *fb_payer_charge(struct fb_sb *fsb, struct fb_payer *fresh, bool privileged,
-					unsigned long pages, u32 files)
+/* Charges the user of @fresh, which enters the list if the user isn't in it. Returns NULL over a limit. */
+static struct fb_pin_user *fb_pin_user_charge(struct fb_sb *fsb, struct fb_pin_user *fresh,
+					      bool privileged, unsigned long pages, u32 files)
 {
-	struct fb_payer *payer;
+	struct fb_pin_user *user;
 
 	spin_lock(&fsb->pins.lock);
-	payer = fb_payer_find(fsb, fresh->uid);
-	if (fb_pin_allowed(fsb, payer, privileged, pages, files)) {
-		if (!payer) {
-			payer = fresh;
-			list_add(&payer->list, &fsb->pins.payers);
+	user = fb_pin_user_find(fsb, fresh->uid);
+	if (fb_pin_allowed(fsb, user, privileged, pages, files)) {
+		if (!user) {
+			user = fresh;
+			list_add(&user->list, &fsb->pins.users);
 		}
-		payer->pages += pages;
-		payer->files += files;
+		user->pages += pages;
+		user->files += files;
 		fsb->pins.charged += pages;
 		fsb->pins.files_charged += files;
 	} else {
-		payer = NULL;
+		user = NULL;
 	}
 	spin_unlock(&fsb->pins.lock);
-	return payer;
+	return user;
 }
 
 /**
  * fb_pin_charge() - charge a user for more pinned pages of a file, if the limits allow it
  * @fi: the file; io_sem is held exclusively
  * @uid: the user
- * @privileged: the limit of a user doesn't hold
+ * @privileged: the limit for one user doesn't apply
  * @pages: more than 0
  *
  * Return: the user's account, for fb_pin_uncharge(); or ERR_PTR(-ENOMEM) with nothing charged.
@@ -101,7 +103,7 @@ static struct fb_payer *fb_payer_charge(struct fb_sb *fsb, struct fb_payer *fres
 struct fb_account *fb_pin_charge(struct fb_inode *fi, kuid_t uid, bool privileged, unsigned long pages)
 {
 	struct fb_account *account = fb_account_find(fi, uid), *opened = NULL;
-	struct fb_payer *fresh = kzalloc(sizeof(*fresh), GFP_NOFS | __GFP_ACCOUNT), *payer = NULL;
+	struct fb_pin_user *fresh = kzalloc(sizeof(*fresh), GFP_NOFS | __GFP_ACCOUNT), *user = NULL;
 
 	lockdep_assert_held_write(&fi->io_sem);
 	if (!account) {
@@ -110,16 +112,17 @@ struct fb_account *fb_pin_charge(struct fb_inode *fi, kuid_t uid, bool privilege
 	}
 	if (fresh && account) {
 		fresh->uid = uid;
-		payer = fb_payer_charge(FB_SB(fi->vfs_inode.i_sb), fresh, privileged, pages, opened ? 1 : 0);
+		user = fb_pin_user_charge(FB_SB(fi->vfs_inode.i_sb), fresh, privileged, pages,
+					  opened ? 1 : 0);
 	}
-	if (payer != fresh)
+	if (user != fresh)
 		kfree(fresh);
-	if (!payer) {
+	if (!user) {
 		kfree(opened);
 		return ERR_PTR(-ENOMEM);
 	}
 	if (opened) {
-		opened->payer = payer;
+		opened->user = user;
 		list_add(&opened->list, &fi->accounts);
 	}
 	account->pages += pages;
@@ -135,7 +138,7 @@ struct fb_account *fb_pin_charge(struct fb_inode *fi, kuid_t uid, bool privilege
 void fb_pin_uncharge(struct fb_inode *fi, struct fb_account *account, unsigned long pages)
 {
 	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
-	struct fb_payer *payer = account->payer;
+	struct fb_pin_user *user = account->user;
 	bool closed;
 
 	account->pages -= pages;
@@ -143,14 +146,14 @@ void fb_pin_uncharge(struct fb_inode *fi, struct fb_account *account, unsigned l
 	spin_lock(&fsb->pins.lock);
 	fsb->pins.charged -= pages;
 	fsb->pins.files_charged -= closed;
-	payer->pages -= pages;
-	payer->files -= closed;
-	if (payer->pages)
-		payer = NULL;
+	user->pages -= pages;
+	user->files -= closed;
+	if (user->pages)
+		user = NULL;
 	else
-		list_del(&payer->list);
+		list_del(&user->list);
 	spin_unlock(&fsb->pins.lock);
-	kfree(payer);
+	kfree(user);
 	if (closed) {
 		list_del(&account->list);
 		kfree(account);

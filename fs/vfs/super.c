@@ -192,7 +192,7 @@ static struct fb_sb *fb_alloc_sb(void)
 	INIT_LIST_HEAD(&fsb->deleted);
 	INIT_LIST_HEAD(&fsb->file_owned);
 	spin_lock_init(&fsb->pins.lock);
-	INIT_LIST_HEAD(&fsb->pins.payers);
+	INIT_LIST_HEAD(&fsb->pins.users);
 	INIT_LIST_HEAD(&fsb->mounts);
 	init_waitqueue_head(&fsb->space_wait);
 	INIT_DELAYED_WORK(&fsb->writeback_work, fb_writeback_work);
