@@ -56,6 +56,7 @@ DECLARE_EVENT_CLASS(fb_pages,
 	TP_printk("ino=%lu index=%lu pages=%u", __entry->ino, __entry->index, __entry->pages)
 );
 
+/* In fb_pages_commit_and_insert(). The event keeps its name, for programs that ask for it. */
 DEFINE_EVENT(fb_pages, fb_publish,
 	TP_PROTO(struct fb_inode *fi, pgoff_t index, unsigned int pages),
 	TP_ARGS(fi, index, pages));

@@ -43,7 +43,7 @@ void fb_writeback_kick(struct fb_sb *fsb)
  * fb_page_alloc() - take a free page
  * @fsb: the mount
  *
- * The page is the caller's until fb_page_put_free() or fb_pages_publish().
+ * The page is the caller's until fb_page_put_free() or fb_pages_commit_and_insert().
  * Wakes the worker when pages run low. Doesn't sleep.
  *
  * Return: a page, or NULL if none is free.

@@ -3,7 +3,7 @@
  * The page index of a file, and the life of a DAX page.
  *
  * A file's index maps page index -> struct fb_page for the pages that are
- * primary in PMem; what is not there is the lower file's. Looking up and then
+ * primary in PMem; all other pages are the lower file's. Looking up and then
  * using a page is safe under io_sem held shared; pages enter and leave the
  * index under io_sem held exclusively, or while no other task has the inode.
  *
@@ -18,7 +18,7 @@
  *					doesn't count
  *   clean		clean_pages	durable here and below
  *
- *		  publish		   end_writeback(ok)
+ *	      commit, insert		   end_writeback(ok)
  *	free ------------> out-of-sync --------------------> clean
  *	 ^		    |    ^  ^_______________________ |
  *	 |	 invalidate |	 | touch: record first,	    ||
@@ -35,7 +35,7 @@
  * Before a byte of a page changes, the lower file system has set space aside for it, with the rights and
  * the quota of the task that changes it (page->has_space). A folio that was dirty has space. What was
  * copied from a clean one may come from a hole; the first write or store sees to space (vfs/write.c,
- * vfs/mkwrite.c). As long as it hasn't, the lower file has the same bytes, and writing back writes none.
+ * vfs/mkwrite.c). Until then the lower file has the same bytes, and writeback writes none.
  *
  * The record on PMem knows the three states; the flags are DRAM's. Every change of the status word is made
  * by fb_page_set(): status word, list, counts and marks together, under the index's lock. The exceptions:
@@ -45,7 +45,7 @@
  *     The page is in no index then, and no other task can see it.
  *
  * Orders that keep an acknowledged byte from getting lost:
- *   - publish: bytes and record fields durable, commit durable, then the index;
+ *   - commit, insert: bytes and record fields durable, commit durable, then the index;
  *   - touch: the record says out-of-sync, durably, before a byte of a clean
  *     page changes; otherwise a crash would take the page for a copy of the
  *     lower file and free it;
@@ -97,8 +97,8 @@ static void fb_mark(struct fb_inode *fi, const struct fb_page *page, xa_mark_t m
 }
 
 /*
- * The one primitive: @page of @fi gets @status. The caller holds the index's
- * lock, and has written the record where the order above asks for it first.
+ * Sets the status word of a page, with list, counts and marks. The caller holds the index's lock. Where the
+ * order above has the record first, the caller has written it.
  */
 static void fb_page_set(struct fb_inode *fi, struct fb_page *page, u32 status)
 {
@@ -125,7 +125,7 @@ static void fb_page_set(struct fb_inode *fi, struct fb_page *page, u32 status)
 	WRITE_ONCE(page->status, status);
 	if ((status & FB_STATUS_STATE) == FB_STATUS_FREE)
 		return;
-	/* Each costs a walk of the index. */
+	/* Setting a mark walks the index, so only if something has changed. */
 	if ((old ^ status) & FB_STATUS_DIRTY)
 		fb_mark(fi, page, FB_MARK_DIRTY, status & FB_STATUS_DIRTY);
 	if ((old ^ status) & FB_STATUS_STATE) {
@@ -182,7 +182,7 @@ void fb_page_set_resident(struct fb_inode *fi, struct fb_page *page, bool reside
  * fb_page_insert() - put a page into the index
  * @fi: the inode; io_sem is held exclusively, or no other task can see it yet
  * @page: the page, with a committed record
- * @index: its place, which is reserved
+ * @index: its place: fb_page_reserve() was called
  * @status: FB_STATUS_OUT_OF_SYNC or FB_STATUS_CLEAN, as the record says
  * @pinned: the page is in a pinned range
  */
@@ -203,11 +203,11 @@ void fb_page_insert(struct fb_inode *fi, struct fb_page *page, pgoff_t index, u3
 }
 
 /**
- * fb_page_reserve() - have memory ready for an index entry
+ * fb_page_reserve() - allocate the memory for an index entry
  * @fi: the inode
- * @index: where a page will be published
+ * @index: where a page will be inserted
  *
- * Return: 0; -ENOMEM; -EFBIG: no page record can name the place. May sleep.
+ * Return: 0; -ENOMEM; -EFBIG: the index is too large for a page record. May sleep.
  */
 int fb_page_reserve(struct fb_inode *fi, pgoff_t index)
 {
@@ -217,7 +217,7 @@ int fb_page_reserve(struct fb_inode *fi, pgoff_t index)
 }
 
 /**
- * fb_page_unreserve() - take a page back that will not be published
+ * fb_page_unreserve() - take a page back that will not be inserted
  * @fi: the inode
  * @in: its reserved place, and the page, which becomes free
  */
@@ -227,7 +227,7 @@ void fb_page_unreserve(struct fb_inode *fi, struct fb_incoming *in)
 	fb_page_put_free(FB_SB(fi->vfs_inode.i_sb), in->page);
 }
 
-/* Makes those of the batch that are (not) clean valid, durably. */
+/* Commits the page records of the batch whose pages are clean, or of those whose pages are not: @clean. */
 static void fb_pages_commit(struct fb_inode *fi, const struct fb_incoming *in, unsigned int nr, bool clean)
 {
 	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
@@ -247,14 +247,14 @@ static void fb_pages_commit(struct fb_inode *fi, const struct fb_incoming *in, u
 }
 
 /**
- * fb_pages_publish() - make pages primary that were copied to PMem
+ * fb_pages_commit_and_insert() - commit the records of copied pages, then insert the pages into the index
  * @fi: the inode; has a file record, io_sem is held exclusively
- * @in: pages, written (fences not needed) and with places reserved
+ * @in: pages in PMem, written but not fenced, and with reserved places in the index
  * @nr: how many, at most FB_MOVE_BATCH
  *
- * When this returns they are durable, and in the index.
+ * When this returns the pages are durable, and primary: reads and writes find them in the index.
  */
-void fb_pages_publish(struct fb_inode *fi, struct fb_incoming *in, unsigned int nr)
+void fb_pages_commit_and_insert(struct fb_inode *fi, struct fb_incoming *in, unsigned int nr)
 {
 	unsigned int i;
 
@@ -298,11 +298,11 @@ void __fb_page_touch(struct fb_inode *fi, struct fb_page *page, bool mapped)
 }
 
 /**
- * fb_page_flush() - stores that were made through mappings leave the CPU caches
+ * fb_page_flush() - write back the CPU caches of a page that was stored to through mappings
  * @fi: its inode; io_sem is held exclusively
  * @page: a page that no mapping has
  *
- * They are durable after ps_fence(). A page that a task may be storing to by a reference stays dirty
+ * The stores are durable after ps_fence(). A page that a task may be storing to by a reference stays dirty
  * (sync/stored.c).
  *
  * Return: false for such a page, and for one that is bad.
@@ -317,7 +317,7 @@ bool fb_page_flush(struct fb_inode *fi, struct fb_page *page)
 		return false;
 	if (!page->stored)
 		return true;
-	/* Before the flush: a task that lets go after it may have stored after it. */
+	/* Looked at before the flush: a task that drops its reference later may store after the flush. */
 	busy = fb_page_pinned(fsb, page);
 	if (page->status & FB_STATUS_DIRTY)
 		ps_page_flush(&fsb->ps, fb_page_number(fsb, page), 0, PAGE_SIZE);
@@ -333,11 +333,11 @@ bool fb_page_flush(struct fb_inode *fi, struct fb_page *page)
 /**
  * fb_page_begin_writeback() - a copy of the page is about to be made
  * @fi: its inode; io_sem is held exclusively and no mapping has the page, so
- *	each change from now on comes through touch
+ *	each change from now on comes through __fb_page_touch()
  * @page: an out-of-sync page
  *
- * A page that a task may be storing to by a reference does not begin, and so is not
- * clean afterwards.
+ * A page that a task may be storing to by a reference does not begin, and so will not be
+ * clean.
  */
 void fb_page_begin_writeback(struct fb_inode *fi, struct fb_page *page)
 {
@@ -350,7 +350,7 @@ void fb_page_begin_writeback(struct fb_inode *fi, struct fb_page *page)
 }
 
 /**
- * fb_page_end_writeback() - the copy is durable below, or could not be made
+ * fb_page_end_writeback() - the copy is durable below, or writing it has failed
  * @fi: its inode; wb_lock is held
  * @page: a page that began writeback
  * @ok: the lower fsync succeeded

@@ -5,17 +5,17 @@
 
 #include "../forebay.h"
 
-#define FB_MOVE_BATCH	16	/* pages that are published at once, at most */
+#define FB_MOVE_BATCH	16	/* pages that are committed at once, at most */
 #define FB_INVALIDATE_BATCH	64	/* pages that are invalidated at once, at most */
 
-/* A page on its way in: copied, not yet committed. */
+/* A page on its way into the index: copied, not yet committed. */
 struct fb_incoming {
 	struct fb_page *page;
 	pgoff_t index;
-	struct folio *folio;		/* below, locked until the page is published; NULL: with another */
+	struct folio *folio;		/* below, locked until the page is inserted; NULL: with another */
 	bool clean;			/* the lower file has the same, durably */
 	bool has_space;			/* below, by the rights of the task that wrote it */
-	bool pinned;			/* in a pinned range: set when the page is published */
+	bool pinned;			/* in a pinned range: set right before the page is committed */
 };
 
 static inline struct fb_page *fb_page_find(struct fb_inode *fi, pgoff_t index)
@@ -52,7 +52,7 @@ void fb_page_set_resident(struct fb_inode *fi, struct fb_page *page, bool reside
 void fb_page_insert(struct fb_inode *fi, struct fb_page *page, pgoff_t index, u32 status, bool pinned);
 int fb_page_reserve(struct fb_inode *fi, pgoff_t index);
 void fb_page_unreserve(struct fb_inode *fi, struct fb_incoming *in);
-void fb_pages_publish(struct fb_inode *fi, struct fb_incoming *in, unsigned int nr);
+void fb_pages_commit_and_insert(struct fb_inode *fi, struct fb_incoming *in, unsigned int nr);
 void __fb_page_touch(struct fb_inode *fi, struct fb_page *page, bool mapped);
 bool fb_page_flush(struct fb_inode *fi, struct fb_page *page);
 void fb_page_begin_writeback(struct fb_inode *fi, struct fb_page *page);

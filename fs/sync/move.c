@@ -150,7 +150,7 @@ void fb_pages_move_in(struct fb_inode *fi, struct fb_incoming *in, unsigned int 
 		unmap_mapping_pages(mapping, in[0].index, in[nr - 1].index - in[0].index + 1, false);
 	for (unsigned int i = 0; i < nr; i++)
 		in[i].pinned = fb_is_pinned(fi, in[i].index);
-	fb_pages_publish(fi, in, nr);
+	fb_pages_commit_and_insert(fi, in, nr);
 	fb_size_grew(&fi->vfs_inode, size);	/* after the index, and before writeback */
 	up_write(&fi->io_sem);
 	for (unsigned int i = 0; i < nr; i++) {
