@@ -9,13 +9,13 @@
  *   2. it is unmapped, so that what was stored through page tables is in it and the next access faults;
  *   3. it is copied; record, fence, commit and index follow for the whole batch (fb_pages_move_in()), and
  *      only then is it unlocked.
- * The lower folio stays as it is; if it is dirty it will be written some day,
- * which is harmless: no call reads it while the DAX page is there. That it is
- * dirty also means that the lower file system has reserved the space.
+ * The lower folio stays as it is. If it is dirty, the lower file system will write it at some time. That is
+ * harmless: no call reads the folio while the DAX page is there. A dirty folio also shows that the lower
+ * file system has reserved space for it.
  *
  * A page that a task may store to by a reference doesn't move (stored.c): then the
- * sync goes below. Not all such tasks pin (direct reads of NFS take plain references).
- * Faults have references themselves, and two of them one each, so they go by pins alone.
+ * sync goes below. Not all such tasks pin: direct reads of NFS take plain references. But a fault has a
+ * reference itself, and so has another fault on the page. So a fault looks for pins alone.
  */
 #include <linux/highmem.h>
 
@@ -132,26 +132,26 @@ int fb_move_in(struct fb_inode *fi, pgoff_t index, bool alone, struct folio *loc
 }
 
 /**
- * fb_pages_move_in() - make pages primary that were copied to PMem
+ * fb_pages_move_in() - commit copied pages and insert them into the index
  * @fi: the inode; has a file record: from fb_record_lock()
  * @in: from fb_move_in(), or with a folio or none; in the order of the file
  * @nr: how many, at most FB_MOVE_BATCH
  * @size: the file is at least so long then, in bytes; 0: as long as it was
  *
- * Gives io_sem back, and the folios.
+ * Releases io_sem, and unlocks and puts the folios.
  */
 void fb_pages_move_in(struct fb_inode *fi, struct fb_incoming *in, unsigned int nr, loff_t size)
 {
 	struct address_space *mapping = fi->lower->i_mapping;
 
 	lockdep_assert_held_write(&fi->io_sem);
-	/* A fault-around may have mapped what was not locked. It can't from now on. */
+	/* A fault-around may have mapped what was not locked. From now on io_sem keeps it out. */
 	if (mapping_mapped(mapping))
 		unmap_mapping_pages(mapping, in[0].index, in[nr - 1].index - in[0].index + 1, false);
 	for (unsigned int i = 0; i < nr; i++)
 		in[i].pinned = fb_is_pinned(fi, in[i].index);
 	fb_pages_commit_and_insert(fi, in, nr);
-	fb_size_grew(&fi->vfs_inode, size);	/* after the index, and before writeback */
+	fb_size_grew(&fi->vfs_inode, size);	/* after the insertion, and before writeback */
 	up_write(&fi->io_sem);
 	for (unsigned int i = 0; i < nr; i++) {
 		if (in[i].folio)
@@ -160,7 +160,7 @@ void fb_pages_move_in(struct fb_inode *fi, struct fb_incoming *in, unsigned int 
 }
 
 /**
- * fb_pages_stay_out() - give back what can't become primary
+ * fb_pages_stay_out() - give back pages that can't be committed, and their folios
  * @fi: the inode
  * @in: from fb_move_in()
  * @nr: how many

@@ -5,7 +5,7 @@
  * a new last page, goes to PMem at once and not through the lower file's page cache.
  *
  * The lower file must have data there, or space set aside beyond its end (reserve.c), so that there is
- * space when the page is written back. If that is not so, or the page can't move now, the write is an
+ * space when the page is written back. If it has neither, or the page can't move now, the write is an
  * ordinary volatile one, and the next sync moves its pages.
  *
  * The page moves as in move.c, but its bytes come from the user, with page faults disabled. It is durable
@@ -42,8 +42,8 @@ bool fb_overwrite_wanted(struct fb_inode *fi, struct kiocb *iocb, struct iov_ite
 }
 
 /*
- * Nothing below is mapped, about to be mapped, or in use by hardware, for this page. Returns its folio,
- * locked; NULL if there is none or no mapping; -EBUSY.
+ * Sees to it that the lower page is not mapped, about to be mapped, or in use by hardware. Returns its folio,
+ * locked; NULL if there is none, or the file is in no mapping; -EBUSY.
  */
 static struct folio *fb_quiet_folio(struct fb_inode *fi, pgoff_t index)
 {
@@ -64,8 +64,8 @@ static bool fb_has_room(struct fb_inode *fi, struct file *lower, loff_t pos)
 }
 
 /*
- * A page of PMem with the next bytes of @from in it, zeros behind them, and its place reserved.
- * Returns how many bytes; 0 if that failed.
+ * Takes a free page of PMem, reserves its place in the index, and copies the next bytes of @from into it,
+ * with zeros behind them. Returns how many bytes were copied; 0 if a step failed.
  */
 static size_t fb_take_page(struct fb_inode *fi, struct kiocb *iocb, struct iov_iter *from,
 			   struct fb_incoming *in)
@@ -100,7 +100,7 @@ static size_t fb_overwrite_locked(struct fb_inode *fi, struct kiocb *iocb, struc
 	struct folio *folio;
 	size_t len;
 
-	/* A fault or a sync may have moved the page since it was looked for. */
+	/* A fault or a sync may have moved the page since fb_overwrite_wanted(). */
 	if (fb_page_find(fi, index) || !fb_has_room(fi, fb_lower_file(iocb->ki_filp), iocb->ki_pos))
 		return 0;
 	folio = fb_quiet_folio(fi, index);
@@ -129,8 +129,7 @@ static size_t fb_overwrite_locked(struct fb_inode *fi, struct kiocb *iocb, struc
  * @from: what is left of it, advanced
  *
  * Context: process, under the inode's i_rwsem exclusively. Sleeps.
- * Return: bytes, at most PAGE_SIZE; or 0: then nothing is done, and the write has to go the
- * ordinary way.
+ * Return: bytes, at most PAGE_SIZE; or 0: then nothing is done, and the caller makes an ordinary write.
  */
 ssize_t fb_overwrite(struct fb_inode *fi, struct kiocb *iocb, struct iov_iter *from)
 {

@@ -25,7 +25,7 @@
 
 /* Pages looked at under one lock of their range. */
 #define FB_PROMOTE_LOOK		64
-/* So long and so often a task waits for a page that hardware uses, or that other tasks may store to. */
+/* How long, in jiffies, and how often a task waits for a page that hardware or other tasks use. */
 #define FB_BUSY_STEP		(HZ / 50)
 #define FB_BUSY_TRIES		250
 
@@ -177,7 +177,7 @@ int fb_promote(struct fb_inode *fi, pgoff_t *index, pgoff_t last, bool whole)
  * @first: first page of the mapping
  * @last: last page
  *
- * What finds no free page leaves the lower page cache: written back if it is dirty.
+ * Pages for which no page of PMem is free leave the lower page cache: written back if they are dirty.
  */
 void fb_promote_mapped(struct fb_inode *fi, pgoff_t first, pgoff_t last)
 {
@@ -185,7 +185,7 @@ void fb_promote_mapped(struct fb_inode *fi, pgoff_t first, pgoff_t last)
 
 	if (fb_promote(fi, &first, last, true) != -ENOSPC || first > last)
 		return;
-	/* Either may fail; then faults meet the pages where they are. */
+	/* Either call may fail; then faults find the pages in the lower page cache. */
 	filemap_write_and_wait_range(mapping, (loff_t)first << PAGE_SHIFT,
 				     ((loff_t)last << PAGE_SHIFT) + PAGE_SIZE - 1);
 	invalidate_inode_pages2_range(mapping, first, last);

@@ -29,9 +29,9 @@
 #include "reserve.h"
 #include "tracker.h"
 
-/* Not for a file that is opened to add a line; pages appended since it was. */
+/* Pages that are appended before space is reserved: a file that is opened to add a line needs none. */
 #define FB_RESERVE_AFTER 16
-/* As much as the file is long, so that small files don't hold much; in bytes. */
+/* A step is as large as the file, so that small files don't hold much, within these limits; in bytes. */
 #define FB_RESERVE_MIN	SZ_64K
 #define FB_RESERVE_MAX	SZ_1M
 
@@ -62,7 +62,7 @@ static void fb_invalidate_unchanged(struct fb_inode *fi, pgoff_t index)
 	page = fb_page_find(fi, index);
 	if (page && !page->has_space) {
 		if ((page->status & FB_STATUS_STATE) != FB_STATUS_CLEAN)
-			fb_track(fi, pos, pos + PAGE_SIZE);	/* as durable as here it isn't below */
+			fb_track(fi, pos, pos + PAGE_SIZE);	/* below it isn't durable yet */
 		unmap_mapping_pages(fi->lower->i_mapping, index, 1, false);
 		fb_pages_invalidate(fi, &page, 1);
 	}
@@ -76,8 +76,8 @@ static void fb_invalidate_unchanged(struct fb_inode *fi, pgoff_t index)
  * @lower: an open lower file
  * @index: the page
  *
- * Afterwards it has, or is not in PMem any more. It shall stay, if it can: the source of the write may be a
- * MAP_SYNC mapping of the same page, which would bring it back at the next fault.
+ * Afterwards the page has space below, or is not in PMem any more. It stays in PMem if it can: the source of
+ * the write may be a MAP_SYNC mapping of the same page, and a fault there would promote the page again.
  *
  * Context: process, under the inode's i_rwsem. Sleeps.
  * Return: 0; -ENOSPC, -EDQUOT or another error of the lower file system; -EINTR if the task is killed.
@@ -149,13 +149,13 @@ bool fb_reserve(struct fb_inode *fi, struct file *lower, loff_t end)
 }
 
 /**
- * fb_reserve_trim() - give back what was not used
+ * fb_reserve_trim() - give back space that was reserved and not used
  * @fi: the inode
  * @lower: an open lower file of the last writer
  *
- * Under the inode's i_rwsem: so nothing is appended meanwhile. Writeback may go on, it ends before the
- * size. An asynchronous write may have been begun by a file that was opened since: it ends first, and tells
- * how long the file is.
+ * Takes the inode's i_rwsem, so that nothing is appended meanwhile. Writeback may continue: it writes
+ * nothing beyond the size. An asynchronous write through a file that was opened since may be in flight: it
+ * ends before the range is locked, and so before the size is read.
  *
  * Context: process. Sleeps.
  */

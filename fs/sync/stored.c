@@ -15,8 +15,9 @@
  *
  * A DAX page that is held and stored may change at any time without a trace. It is copied by each
  * writeback and never becomes clean, so a sync keeps it, and drain fails with EBUSY. A call that takes a
- * range out of the file doesn't wait: the copy below is as good as any other, and the page leaves the
- * file, as a pinned folio leaves it below. Nor does unmount: no store that comes later can be acknowledged.
+ * range out of the file doesn't wait: the last copy below counts, and the page leaves the file, as a pinned
+ * folio leaves a file of the lower file system. Unmount doesn't wait either: no later store can be
+ * acknowledged.
  *
  * A volatile page that is held and stored doesn't move.
  */
@@ -34,7 +35,7 @@ static bool fb_was_stored(struct fb_inode *fi, pgoff_t index)
 	       (entry && xa_to_value(entry) & BIT(index % FB_STORED_BITS));
 }
 
-/* Without memory for the note, all of the file counts as stored. */
+/* Notes whether a volatile page is stored. Without memory for that, all pages of the file count as stored. */
 static void fb_note_stored(struct fb_inode *fi, pgoff_t index, bool stored)
 {
 	unsigned long at = index / FB_STORED_BITS, bit = BIT(index % FB_STORED_BITS), bits;
