@@ -45,7 +45,7 @@ def test_suspend_ends_a_flush(log):
 
 
 def test_reload_with_another_size(log):
-    """The origin grows with data in the log; it shrinks only if no data would be cut off."""
+    """The origin grows with data in the log; it shrinks only if no data lies beyond the new end."""
     log.create(high_mark=99, low_mark=98)
     log.write(32 * MIB, noise(MIB))
     log.sectors = 128 * 2048
