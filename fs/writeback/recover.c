@@ -37,12 +37,13 @@ struct fb_found {
 	struct list_head pages;		/* fb_page->lru; fb_page->index is set */
 	unsigned long nr_pages;
 	bool unplaced;
+	bool taken;			/* an inode is taking the pages */
 	u32 file;
 	struct ps_file_info info;
 };
 
 struct fb_recovered {
-	spinlock_t lock;		/* by_handle */
+	spinlock_t lock;		/* by_handle, and in it: unplaced, taken */
 	atomic_t nr;
 	DECLARE_HASHTABLE(by_handle, 10);
 };
@@ -80,15 +81,20 @@ static void fb_found_remove(struct fb_recovered *rec, struct fb_found *found)
 	atomic_dec(&rec->nr);
 }
 
-/* Takes the pages of one file out of the table; the caller puts them back or uses them up. */
+/*
+ * Takes the pages of one file for its inode; fb_found_placed() ends that. Meanwhile the file stays in the
+ * table: a task that drains or freezes finds it there, and waits for the inode.
+ */
 static struct fb_found *fb_found_take(struct fb_recovered *rec, const struct ps_handle *handle)
 {
 	struct fb_found *found;
 
 	spin_lock(&rec->lock);
 	found = fb_found_look_up(rec, handle);
-	if (found)
-		fb_found_remove(rec, found);
+	if (found) {
+		WARN_ON_ONCE(found->taken);	/* a handle has one inode, and others wait while it is new */
+		found->taken = true;
+	}
 	spin_unlock(&rec->lock);
 	return found;
 }
@@ -98,6 +104,19 @@ static void fb_set_unplaced(struct fb_sb *fsb, struct fb_found *found, bool unpl
 	if (found->unplaced != unplaced)
 		atomic_long_add(unplaced ? found->nr_pages : -found->nr_pages, &fsb->nr_unplaced);
 	found->unplaced = unplaced;
+}
+
+/* The inode has the pages, or can't have them: then they wait on. */
+static void fb_found_placed(struct fb_sb *fsb, struct fb_found *found, bool placed)
+{
+	spin_lock(&fsb->recovered->lock);
+	found->taken = false;
+	fb_set_unplaced(fsb, found, !placed);
+	if (placed)
+		fb_found_remove(fsb->recovered, found);
+	spin_unlock(&fsb->recovered->lock);
+	if (placed)
+		kfree(found);
 }
 
 /* Frees the record and the pages; nothing of the file is wanted any more. */
@@ -318,11 +337,7 @@ int fb_recover_attach(struct fb_inode *fi)
 	old = override_creds(fsb->cred);
 	err = fb_recover_file(fi, found);
 	revert_creds(old);
-	fb_set_unplaced(fsb, found, err != 0);
-	if (err)
-		fb_found_add(fsb->recovered, found);
-	else
-		kfree(found);
+	fb_found_placed(fsb, found, !err);
 	return err;
 }
 
@@ -332,7 +347,8 @@ int fb_recover_attach(struct fb_inode *fi)
  * @handle: the file
  * @err: 0; -ESTALE: the file is gone; another error may pass
  *
- * A file that stays unplaced doesn't leave the table for a moment: a task that opens it must find it there.
+ * A file doesn't leave the table for a moment before its inode has the pages: a task that opens it, drains or
+ * freezes must find it there.
  *
  * Return: 0 if the table doesn't have the file any more, or why it has.
  */
@@ -345,10 +361,10 @@ int fb_recover_tried(struct fb_sb *fsb, const struct ps_handle *handle, int err)
 
 	spin_lock(&rec->lock);
 	found = fb_found_look_up(rec, handle);
-	gone = found && err == -ESTALE && found->info.state == PS_FILE_UNLINKED;
+	gone = found && !found->taken && err == -ESTALE && found->info.state == PS_FILE_UNLINKED;
 	if (gone) {
 		fb_found_remove(rec, found);
-	} else if (found) {
+	} else if (found && !found->taken) {
 		pages = found->unplaced ? 0 : found->nr_pages;
 		fb_set_unplaced(fsb, found, true);
 	}
@@ -407,7 +423,7 @@ unsigned long fb_recover_discard(struct fb_sb *fsb)
 
 	spin_lock(&rec->lock);
 	hash_for_each_safe(rec->by_handle, bucket, next, found, node) {
-		if (!found->unplaced)
+		if (!found->unplaced || found->taken)
 			continue;
 		fb_found_remove(rec, found);
 		hlist_add_head(&found->node, &gone);

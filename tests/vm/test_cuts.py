@@ -3,6 +3,7 @@
 copy."""
 
 import ctypes
+import fcntl
 import mmap
 import os
 import threading
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from conftest import clean_up
-from libc import MAP_SHARED_VALIDATE, MAP_SYNC, Mapping, linkat
+from libc import IOC_DRAIN, MAP_SHARED_VALIDATE, MAP_SYNC, Mapping, linkat
 from stack import LOWER, MKFS, MOUNT, PAGE, run
 from test_emu import create, module_fixture
 
@@ -89,6 +90,26 @@ def test_page_that_the_lower_file_system_wrote_already(pair):
         assert (left / "f").read_bytes() == b"".join(
             page * PAGE for page in (b"\1", b"n", b"\3", b"\4"))
     os.close(fd)
+
+
+def test_drain_right_after_the_mount(pair):
+    """Recovered pages are on their way to their file's inode, behind a slow fsync: drain waits, and writes them back."""
+    fd = settled(4)
+    for page in range(4):
+        os.pwrite(fd, b"n" * PAGE, page * PAGE)
+    os.fdatasync(fd)
+    os.ftruncate(fd, 3 * PAGE)      # recovery does it again, and has to make it durable
+    numbers = [device[len("/dev/forebay-emu"):] for device in (pair.storage, pair.storage_left, pair.cache, pair.cache_left)]
+    run("forebay emu cut {}:{} {}:{}".format(*numbers))
+    os.close(fd)
+    left, sectors = pair.storage_left, int(run(f"blockdev --getsz {pair.storage_left}"))
+    run(f"dmsetup create slow --table '0 {sectors} delay {left} 0 0 {left} 0 700'; dmsetup mknodes")
+    pair.mount("/dev/mapper/slow", pair.cache_left, LEFT_LOWER, LEFT)
+    folder = os.open(LEFT, os.O_RDONLY)
+    fcntl.ioctl(folder, IOC_DRAIN)
+    os.close(folder)
+    assert (LEFT_LOWER / "f").read_bytes() == b"n" * 3 * PAGE
+    run(f"umount {LEFT} && umount {LEFT_LOWER} && dmsetup remove slow")
 
 
 def test_append_after_a_truncation_and_syncfs(pair):
