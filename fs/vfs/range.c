@@ -104,9 +104,8 @@ long fb_fallocate(struct file *file, int mode, loff_t offset, loff_t len)
 	bool allocates = !(mode & ~FALLOC_FL_KEEP_SIZE);	/* contents stay as they are */
 	struct inode *inode = file_inode(file);
 	struct fb_inode *fi = FB_I(inode);
-	int err;
-
 	struct fb_range range;
+	int err;
 
 	inode_lock(inode);
 	err = file_remove_privs(file);
@@ -137,14 +136,15 @@ static int fb_prepare_source(struct fb_inode *fi, loff_t pos, loff_t len)
 	return fb_has_pages(fi) ? fb_writeback_range(fi, pos >> PAGE_SHIFT, end >> PAGE_SHIFT) : 0;
 }
 
-/* Locks a file as the target of a copy, with the lower file primary in the range. */
-static int fb_begin_target(struct file *file, struct fb_range *range, loff_t pos, loff_t len)
+/* Locks a file as the target of a copy, with the lower file primary in the range. @changes: its contents do. */
+static int fb_begin_target(struct file *file, struct fb_range *range, loff_t pos, loff_t len, bool changes)
 {
 	struct inode *inode = file_inode(file);
-	int err;
+	int err = 0;
 
 	inode_lock(inode);
-	err = file_remove_privs(file);
+	if (changes)
+		err = file_remove_privs(file);
 	if (!err)
 		err = fb_hand_over(FB_I(inode), range, pos, len ? pos + len - 1 : LLONG_MAX, true);
 	if (err)
@@ -167,7 +167,7 @@ ssize_t fb_copy_file_range(struct file *in, loff_t pos_in, struct file *out, lof
 	ssize_t ret;
 
 	ret = fb_prepare_source(FB_I(file_inode(in)), pos_in, len) ?:
-	      fb_begin_target(out, &range, pos_out, len);
+	      fb_begin_target(out, &range, pos_out, len, true);
 	if (ret)
 		return ret;
 	ret = vfs_copy_file_range(fb_lower_file(in), pos_in, fb_lower_file(out), pos_out, len, flags);
@@ -178,16 +178,20 @@ ssize_t fb_copy_file_range(struct file *in, loff_t pos_in, struct file *out, lof
 loff_t fb_remap_file_range(struct file *in, loff_t pos_in, struct file *out, loff_t pos_out, loff_t len,
 			   unsigned int flags)
 {
+	bool dedup = flags & REMAP_FILE_DEDUP;
 	struct fb_range range;
 	loff_t ret;
 
 	if (flags & ~(REMAP_FILE_DEDUP | REMAP_FILE_ADVISORY))
 		return -EINVAL;
+	if (!fb_lower_file(out)->f_op->remap_file_range)	/* before anything changes */
+		return dedup ? -EINVAL : -EOPNOTSUPP;
+	/* Deduplication leaves the contents as they are, so the set-user-ID bit and capabilities stay, too. */
 	ret = fb_prepare_source(FB_I(file_inode(in)), pos_in, len) ?:
-	      fb_begin_target(out, &range, pos_out, len);
+	      fb_begin_target(out, &range, pos_out, len, !dedup);
 	if (ret)
 		return ret;
-	if (flags & REMAP_FILE_DEDUP)
+	if (dedup)
 		ret = vfs_dedupe_file_range_one(fb_lower_file(in), pos_in, fb_lower_file(out), pos_out, len,
 						flags);
 	else

@@ -2,15 +2,17 @@
 """Reading and writing in every way that Linux has, over volatile and DAX pages alike."""
 
 import ctypes
+import errno
 import fcntl
 import mmap
 import os
+import struct
 import subprocess
 import sys
 import threading
 
 import pytest
-from libc import (COLLAPSE_RANGE, FICLONE, INSERT_RANGE, KEEP_SIZE, MAP_PRIVATE, MAP_SHARED, MAP_SHARED_VALIDATE, MAP_SYNC,
+from libc import (COLLAPSE_RANGE, FICLONE, FIDEDUPERANGE, INSERT_RANGE, KEEP_SIZE, MAP_PRIVATE, MAP_SHARED, MAP_SHARED_VALIDATE, MAP_SYNC,
                   PUNCH_HOLE, ZERO_RANGE, Mapping, aligned, fallocate)
 from stack import MOUNT, PAGE, drop_caches, read_below, run
 
@@ -262,6 +264,43 @@ def test_reflink(stack):
     stack.umount()
     assert read_below("g") == b"changed" + data[7:]
     assert read_below("f") == data[:4 * PAGE] + b"SOURCE!" + data[4 * PAGE + 7:]
+
+
+@pytest.mark.parametrize("stack", [{"fs": "xfs"}, {"fs": "ext4"}], indirect=True, ids=lambda p: p["fs"])
+def test_deduplication_leaves_privileges(stack):
+    """The contents stay as they are. So the set-user-ID bit, the capability and ctime stay, whatever the answer is."""
+    del stack
+    for name, byte in (("source", b"a"), ("same", b"a"), ("other", b"b")):
+        (MOUNT / name).write_bytes(byte * 4 * PAGE)
+        run(f"chmod 4755 {MOUNT / name}; setcap cap_net_raw+p {MOUNT / name}")
+    os.sync()
+    for name in ("same", "other"):
+        with open(MOUNT / "source", "rb") as source, open(MOUNT / name, "r+b") as target:
+            before = os.fstat(target.fileno())
+            request = bytearray(struct.pack("QQHHIqQQiI", 0, 4 * PAGE, 1, 0, 0, target.fileno(), 0, 0, 0, 0))
+            try:
+                fcntl.ioctl(source, FIDEDUPERANGE, request)
+                print(name, struct.unpack("QQHHIqQQiI", request)[-2])
+            except OSError as error:
+                print(name, error)
+            after = os.fstat(target.fileno())
+            assert (after.st_mode, after.st_ctime_ns) == (before.st_mode, before.st_ctime_ns)
+            assert os.getxattr(MOUNT / name, "security.capability")
+            assert target.read() == {"same": b"a", "other": b"b"}[name] * 4 * PAGE
+
+
+def test_clone_that_cannot_be_leaves_privileges(stack):
+    """ext4 has no clones: the call fails before it changes anything."""
+    del stack
+    for name in ("source", "target"):
+        (MOUNT / name).write_bytes(b"a" * PAGE)
+        run(f"chmod 4755 {MOUNT / name}; setcap cap_net_raw+p {MOUNT / name}")
+    with open(MOUNT / "source", "rb") as source, open(MOUNT / "target", "r+b") as target:
+        with pytest.raises(OSError) as error:
+            fcntl.ioctl(target, FICLONE, source.fileno())
+        assert error.value.errno == errno.EOPNOTSUPP
+        assert os.fstat(target.fileno()).st_mode & 0o7777 == 0o4755
+        assert os.getxattr(MOUNT / "target", "security.capability")
 
 
 def test_mapping_beyond_the_end(folder):
