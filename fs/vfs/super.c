@@ -236,6 +236,9 @@ static int fb_get_tree(struct fs_context *fc)
 {
 	int err;
 
+	/* A promise that would not be kept. The VFS refuses it in a remount. */
+	if (fc->sb_flags & SB_DIRSYNC)
+		return fb_fail(fc, -EINVAL, "dirsync isn't supported: mount the file system below with it");
 	fc->s_fs_info = fb_alloc_sb();
 	if (!fc->s_fs_info)
 		return -ENOMEM;

@@ -90,6 +90,14 @@ def test_read_only(stack):
     synced(MOUNT / "f", b"z" * PAGE)
 
 
+def test_dirsync_is_refused(stack):
+    """A promise that would not be kept: names are durable after a sync call. The file system below can make it."""
+    fails(f"mount -o remount,dirsync {MOUNT}")
+    stack.umount()
+    assert "dirsync" in fails(f"mount -t forebay -o dirsync,cache={stack.cache} {LOWER} {MOUNT}")
+    stack.mount()
+
+
 def test_freeze(stack):
     """While the mount is frozen, all data are below and nothing changes. After the thaw the waiting
     tasks go on."""
