@@ -11,6 +11,7 @@
  */
 #include <linux/file.h>
 #include <linux/ratelimit.h>
+#include <linux/sched/mm.h>
 
 #include "../lower/lower.h"
 #include "alloc.h"
@@ -89,6 +90,7 @@ static int fb_record_get(struct fb_inode *fi)
 {
 	struct ps_handle handle;
 	struct file *wb_file;
+	unsigned int nofs;
 	int err;
 
 	if (READ_ONCE(fi->file) != FB_NO_FILE)
@@ -98,14 +100,36 @@ static int fb_record_get(struct fb_inode *fi)
 	err = fb_encode_handle(fi->lower, &handle);
 	if (err)
 		return err;
+	/* Lower folios may be locked: reclaim must not wait for a lower transaction that waits for them. */
+	nofs = memalloc_nofs_save();
 	wb_file = fb_open_below(fi);
+	memalloc_nofs_restore(nofs);
 	if (IS_ERR(wb_file))
 		return PTR_ERR(wb_file);
 	return fb_record_new(fi, &handle, wb_file);
 }
 
 /**
- * fb_record_lock() - the same, and lock it
+ * fb_record_file() - the lower file that is open for the file's record
+ * @fi: the inode. Takes io_sem
+ *
+ * Context: process. Sleeps.
+ * Return: a reference, for __fput_sync(), as fb_record_forget() has it; NULL if there is no record.
+ */
+struct file *fb_record_file(struct fb_inode *fi)
+{
+	struct file *file;
+
+	down_read(&fi->io_sem);
+	file = fi->wb_file;
+	if (file)
+		get_file(file);
+	up_read(&fi->io_sem);
+	return file;
+}
+
+/**
+ * fb_record_lock() - see to a record as fb_record_get() does, and lock it
  * @fi: the inode
  *
  * Context: process. Sleeps.

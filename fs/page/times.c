@@ -21,6 +21,7 @@
  */
 #include "../lower/attr.h"
 #include "../lower/lower.h"
+#include "record.h"
 #include "times.h"
 
 #define FB_STORES_LOOK	(30 * HZ)
@@ -240,18 +241,6 @@ static void fb_look_for_stores(struct fb_inode *fi)
 	up_write(&fi->io_sem);
 }
 
-/* A reference on @lower, or on the file of the record if there is one. */
-static struct file *fb_get_lower(struct fb_inode *fi, struct file *lower)
-{
-	down_read(&fi->io_sem);		/* keeps wb_file */
-	if (!lower)
-		lower = fi->wb_file;
-	if (lower)
-		get_file(lower);
-	up_read(&fi->io_sem);
-	return lower;
-}
-
 /**
  * fb_time_of_stores() - a sync call moves the file's time if a mapping may have been stored to
  * @fi: the inode. Takes io_sem
@@ -268,7 +257,7 @@ void fb_time_of_stores(struct fb_inode *fi, struct file *lower)
 		return;
 	if (time_after_eq(jiffies, READ_ONCE(fi->stored_since) + FB_STORES_LOOK))
 		fb_look_for_stores(fi);
-	lower = fb_get_lower(fi, lower);
+	lower = lower ? get_file(lower) : fb_record_file(fi);
 	if (lower && sb_start_write_trylock(sb)) {
 		file_update_time(lower);
 		sb_end_write(sb);

@@ -290,7 +290,7 @@ int fb_sync_inode(struct fb_inode *fi, struct file *file, struct file *lower, lo
 		if (!err && READ_ONCE(fi->file) != FB_NO_FILE)
 			err = fb_sync_size(fi, &end_of_file, true);
 		/* The worker may have taken the record since: then, too, all is below. */
-		return err == -EAGAIN || err == -EXFULL ? 0 : err;
+		return err == -EAGAIN || err == -EXFULL || err == -EOPNOTSUPP ? 0 : err;
 	}
 	mutex_unlock(&fi->sync_lock);
 	fb_record_use(fi);

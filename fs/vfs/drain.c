@@ -30,7 +30,7 @@ static int fb_writeback_all(struct fb_sb *fsb, bool killable)
 		if (killable && fatal_signal_pending(current))
 			err2 = -EINTR;
 		else
-			err2 = fb_writeback_file(fi);
+			err2 = fb_writeback_file(fi, killable);
 		err = err ?: err2;
 		iput(&fi->vfs_inode);
 	}

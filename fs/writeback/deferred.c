@@ -92,21 +92,27 @@ static int fb_flush_deleted(struct fb_sb *fsb)
 
 /**
  * fb_flush_truncation() - make a truncation durable below, if the file owes one
- * @fi: the inode
+ * @fi: the inode. Takes io_sem, then sync_lock
  *
+ * It doesn't take wb_lock: under sync_lock, all sync calls would wait for a writeback of the whole file. A
+ * truncation that is still in progress is still owed afterwards, and asks for this again at its end.
+ *
+ * Context: process. Sleeps.
  * Return: 0 or the lower file system's error; then it is still owed.
  */
 int fb_flush_truncation(struct fb_inode *fi)
 {
+	struct file *lower = fb_record_file(fi);
 	int err = 0;
 
+	if (!lower)
+		return 0;
 	mutex_lock(&fi->sync_lock);
-	mutex_lock(&fi->wb_lock);	/* keeps wb_file */
 	if (test_bit(FB_SIZE_EXACT, &fi->flags))
-		err = fb_sync_below(fi, fi->wb_file, true);
+		err = fb_sync_below(fi, lower, true);
 	else
 		mutex_unlock(&fi->sync_lock);
-	mutex_unlock(&fi->wb_lock);
+	__fput_sync(lower);
 	return err;
 }
 

@@ -7,6 +7,7 @@
  *	fb_evict_unpinned()	a user needs a range in PMem no more: written back first; what is pinned or
  *				locked stays, and what a task may be storing to by a reference
  *				(sync/stored.c)
+ *	fb_evict_for_reclaim()	the worker needs the file's record: the same, of the whole file
  *	fb_evict_file()		all of a file, at unmount; fb_abandon(): what could not be written back
  *				stays in PMem for the next mount
  */
@@ -16,6 +17,7 @@
 #include "../page/record.h"
 #include "../page/times.h"
 #include "../pin/lock.h"
+#include "../pin/tree.h"
 #include "evict.h"
 #include "writeback.h"
 
@@ -110,7 +112,7 @@ int fb_evict_range(struct fb_inode *fi, pgoff_t first, pgoff_t last)
 
 	lockdep_assert_held(&fi->wb_lock);
 	for (unsigned int turn = 0; turn < 2; turn++) {
-		err = fb_writeback_locked(fi, first, last, FB_MARK_OUT_OF_SYNC);
+		err = fb_writeback_locked(fi, first, last);
 		if (err)
 			return err;
 	}
@@ -151,6 +153,20 @@ static bool fb_evict_batch(struct fb_inode *fi, unsigned long *index, pgoff_t la
 	return looked == FB_EVICT_LOOK || nr == FB_INVALIDATE_BATCH;
 }
 
+/* Of a range, what is clean and needn't stay goes; with the last page of the file, its record. */
+static void fb_evict_clean(struct fb_inode *fi, pgoff_t first, pgoff_t last, struct forebay_dropped *result)
+{
+	unsigned long index = first;
+
+	lockdep_assert_held(&fi->wb_lock);
+	result->pinned = 0;
+	result->busy = 0;
+	while (fb_evict_batch(fi, &index, last, result))
+		cond_resched();
+	if (!fb_has_pages(fi))
+		fb_evict_record(fi);
+}
+
 /**
  * fb_evict_unpinned() - take a range out of PMem
  * @fi: the inode; the caller has a reference. Takes wb_lock and io_sem
@@ -163,24 +179,37 @@ static bool fb_evict_batch(struct fb_inode *fi, unsigned long *index, pgoff_t la
 int fb_evict_unpinned(struct fb_inode *fi, pgoff_t first, pgoff_t last, struct forebay_dropped *result)
 {
 	unsigned int tries = FB_EVICT_TRIES;
-	unsigned long index;
 	int err;
 
 	result->dropped = 0;
 	fb_pins_refresh(fi);
 	do {
 		err = fb_writeback_range(fi, first, last);
-		result->pinned = 0;
-		result->busy = 0;
 		mutex_lock(&fi->wb_lock);
-		index = first;
-		while (fb_evict_batch(fi, &index, last, result))
-			cond_resched();
-		if (!fb_has_pages(fi))
-			fb_evict_record(fi);
+		fb_evict_clean(fi, first, last, result);
 		mutex_unlock(&fi->wb_lock);
 	} while (!err && result->busy && --tries);
 	return err;
+}
+
+/**
+ * fb_evict_for_reclaim() - take a file out of PMem for the sake of its record
+ * @fi: the inode; the caller has a reference. Takes wb_lock by fb_wb_lock_soon(), and io_sem
+ *
+ * What is pinned, locked, busy or can't be written back stays.
+ *
+ * Context: process, the worker. Sleeps.
+ */
+void fb_evict_for_reclaim(struct fb_inode *fi)
+{
+	struct forebay_dropped dropped = {};
+
+	fb_pins_refresh(fi);
+	fb_writeback_for_reclaim(fi);	/* tells of its errors */
+	if (!fb_wb_lock_soon(fi))
+		return;
+	fb_evict_clean(fi, 0, FB_LAST_PAGE, &dropped);
+	mutex_unlock(&fi->wb_lock);
 }
 
 /**

@@ -58,7 +58,8 @@ static unsigned int fb_reclaim_from(struct fb_inode *fi, struct fb_page **pages,
 	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
 	unsigned int i, kept = 0;
 
-	mutex_lock(&fi->wb_lock);
+	if (!mutex_trylock(&fi->wb_lock))	/* fb_wb_lock_soon() tells why */
+		return 0;
 	down_write(&fi->io_sem);
 	for (i = 0; i < nr; i++) {
 		if (!fb_is_reclaimable(fi, pages[i]))

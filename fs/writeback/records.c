@@ -36,12 +36,10 @@ static void fb_link_move(struct fb_sb *fsb, struct fb_sb_link *link, struct list
 
 static void fb_record_reclaim(struct fb_inode *fi)
 {
-	struct forebay_dropped dropped;
-
 	/* Each of the two tells of its errors; the file keeps its record then. */
 	if (test_bit(FB_SIZE_EXACT, &fi->flags))
 		fb_flush_truncation(fi);
-	fb_evict_unpinned(fi, 0, FB_LAST_PAGE, &dropped);
+	fb_evict_for_reclaim(fi);
 }
 
 /* From the hand on to the end of the list, or until enough records are free. */

@@ -17,17 +17,6 @@
 
 #define FB_RETRY_DELAY	(5 * HZ)
 
-/* What the worker does with a file: pages that would stay anyway need not be written back. */
-static int fb_writeback_for_reclaim(struct fb_inode *fi)
-{
-	int err;
-
-	mutex_lock(&fi->wb_lock);
-	err = fb_writeback_locked(fi, 0, ULONG_MAX, FB_MARK_RECLAIM);
-	mutex_unlock(&fi->wb_lock);
-	return err;
-}
-
 static bool fb_writeback_wanted(struct fb_sb *fsb, unsigned int of_four)
 {
 	unsigned long all, ready;

@@ -13,11 +13,14 @@
  *   3. the lower fsync;
  *   4. pages that still have the flag become clean.
  * wb_lock is held all the time. A task that removes pages from the index holds wb_lock, too, so pages under
- * writeback stay there.
+ * writeback stay there. Between two batches wb_lock is given up: truncate, setxattr and other calls that need
+ * it wait for one batch, and not for a file of gigabytes.
  *
  * If step 2 or 3 fails, the pages stay out-of-sync. The next fsync of the file returns the error, sysfs
  * shows it, and the worker tries again some seconds later.
  */
+#include <linux/delay.h>
+#include <linux/sched/signal.h>
 #include <linux/uio.h>
 
 #include "../lower/lower.h"
@@ -210,39 +213,39 @@ static int fb_batch_end(struct fb_inode *fi, struct fb_batch *batch, int err)
 	return err;
 }
 
-/**
- * fb_writeback_locked() - the same for a caller that holds wb_lock, and for pages with a mark
- * @fi: the inode; the caller has a reference. Takes io_sem
- * @first: first page
- * @last: last page
- * @mark: FB_MARK_OUT_OF_SYNC or FB_MARK_RECLAIM
- *
- * Context: process, under wb_lock. Sleeps.
- * Return: 0 or a negative errno.
- */
-int fb_writeback_locked(struct fb_inode *fi, pgoff_t first, pgoff_t last, xa_mark_t mark)
+static struct fb_batch *fb_batch_alloc(void)
 {
-	struct fb_batch *batch;
-	bool more;
-	int err = 0;
+	struct fb_batch *batch = kvmalloc(sizeof(*batch), GFP_NOFS | __GFP_NOFAIL);
+
+	batch->lost = false;
+	return batch;
+}
+
+/*
+ * Writes one batch, from page *first on, which becomes the next to look at; *more: there may be some.
+ * The caller holds wb_lock.
+ */
+static int fb_writeback_batch(struct fb_inode *fi, struct fb_batch *batch, pgoff_t *first, pgoff_t last,
+			      xa_mark_t mark, bool *more)
+{
+	int err;
 
 	lockdep_assert_held(&fi->wb_lock);
-	if (!xa_marked(&fi->index, FB_MARK_OUT_OF_SYNC))
+	down_write(&fi->io_sem);
+	*more = fb_batch_begin(fi, batch, *first, last, mark);
+	up_write(&fi->io_sem);
+	if (!*more)
 		return 0;
-	batch = kvmalloc(sizeof(*batch), GFP_NOFS | __GFP_NOFAIL);
-	batch->lost = false;
-	while (!err) {
-		down_write(&fi->io_sem);
-		more = fb_batch_begin(fi, batch, first, last, mark);
-		up_write(&fi->io_sem);
-		if (!more)
-			break;
-		first = batch->pages[batch->nr - 1]->index + 1;
-		err = fb_batch_end(fi, batch, fb_batch_write(fi, batch));
-		if (!first || first > last)
-			break;
-		cond_resched();
-	}
+	*first = batch->pages[batch->nr - 1]->index + 1;
+	*more = *first && *first <= last;
+	err = fb_batch_end(fi, batch, fb_batch_write(fi, batch));
+	cond_resched();
+	return err;
+}
+
+/* Ends a writeback of several batches. */
+static int fb_batch_free(struct fb_batch *batch, int err)
+{
 	if (batch->lost && !err)
 		err = -EIO;
 	kvfree(batch);
@@ -250,37 +253,126 @@ int fb_writeback_locked(struct fb_inode *fi, pgoff_t first, pgoff_t last, xa_mar
 }
 
 /**
+ * fb_writeback_locked() - write the out-of-sync pages of a range back under one hold of wb_lock
+ * @fi: the inode; the caller has a reference. Takes io_sem
+ * @first: first page
+ * @last: last page
+ *
+ * For a caller that takes the pages out of the index then, and holds off other tasks anyway.
+ *
+ * Context: process, under wb_lock. Sleeps.
+ * Return: 0 or a negative errno.
+ */
+int fb_writeback_locked(struct fb_inode *fi, pgoff_t first, pgoff_t last)
+{
+	struct fb_batch *batch;
+	bool more = true;
+	int err = 0;
+
+	lockdep_assert_held(&fi->wb_lock);
+	if (!xa_marked(&fi->index, FB_MARK_OUT_OF_SYNC))
+		return 0;
+	batch = fb_batch_alloc();
+	while (more && !err)
+		err = fb_writeback_batch(fi, batch, &first, last, FB_MARK_OUT_OF_SYNC, &more);
+	return fb_batch_free(batch, err);
+}
+
+static int fb_writeback_batches(struct fb_inode *fi, pgoff_t first, pgoff_t last, bool killable)
+{
+	struct fb_batch *batch;
+	bool more = true;
+	int err = 0;
+
+	if (!xa_marked(&fi->index, FB_MARK_OUT_OF_SYNC))
+		return 0;
+	batch = fb_batch_alloc();
+	while (more && !err) {
+		mutex_lock(&fi->wb_lock);
+		err = fb_writeback_batch(fi, batch, &first, last, FB_MARK_OUT_OF_SYNC, &more);
+		mutex_unlock(&fi->wb_lock);
+		if (killable && more && !err && fatal_signal_pending(current))
+			err = -EINTR;
+	}
+	return fb_batch_free(batch, err);
+}
+
+/**
  * fb_writeback_range() - write the out-of-sync pages of a range back, once
- * @fi: the inode; the caller has a reference. Takes wb_lock and io_sem
+ * @fi: the inode; the caller has a reference. Takes wb_lock, batch by batch, and io_sem
  * @first: first page
  * @last: last page
  *
  * Pages that are changed meanwhile are out-of-sync again afterwards.
  *
- * Return: 0 or a negative errno.
+ * Context: process. Sleeps.
+ * Return: 0, -EINTR after a fatal signal, or the error.
  */
 int fb_writeback_range(struct fb_inode *fi, pgoff_t first, pgoff_t last)
 {
-	int err;
+	return fb_writeback_batches(fi, first, last, true);
+}
 
-	mutex_lock(&fi->wb_lock);
-	err = fb_writeback_locked(fi, first, last, FB_MARK_OUT_OF_SYNC);
-	mutex_unlock(&fi->wb_lock);
-	return err;
+/**
+ * fb_wb_lock_soon() - take wb_lock for the worker, if it is free within some 20 ms
+ * @fi: the inode
+ *
+ * A call that holds wb_lock may take long, in the lower file system: a copy of gigabytes, throttled by its
+ * user's cgroup. There is one worker for all files, so it doesn't wait for that, and passes the file over.
+ *
+ * Context: process. Sleeps.
+ * Return: whether it has taken the lock.
+ */
+bool fb_wb_lock_soon(struct fb_inode *fi)
+{
+	for (unsigned int tries = 0; tries < 20; tries++) {
+		if (mutex_trylock(&fi->wb_lock))
+			return true;
+		fsleep(USEC_PER_MSEC);
+	}
+	return false;
+}
+
+/**
+ * fb_writeback_for_reclaim() - what the worker does with a file: pages that would stay anyway are left out
+ * @fi: the inode; the caller has a reference. Takes wb_lock by fb_wb_lock_soon(), batch by batch, and io_sem
+ *
+ * Context: process. Sleeps.
+ * Return: 0 or a negative errno.
+ */
+int fb_writeback_for_reclaim(struct fb_inode *fi)
+{
+	struct fb_batch *batch;
+	pgoff_t first = 0;
+	bool more = true;
+	int err = 0;
+
+	if (!xa_marked(&fi->index, FB_MARK_RECLAIM))
+		return 0;
+	batch = fb_batch_alloc();
+	while (more && !err && fb_wb_lock_soon(fi)) {
+		err = fb_writeback_batch(fi, batch, &first, ULONG_MAX, FB_MARK_RECLAIM, &more);
+		mutex_unlock(&fi->wb_lock);
+	}
+	return fb_batch_free(batch, err);
 }
 
 /**
  * fb_writeback_file() - write a file back: its out-of-sync pages, and its time if no page took it
- * @fi: the inode; the caller has a reference. Takes wb_lock and io_sem
+ * @fi: the inode; the caller has a reference. Takes wb_lock, batch by batch, and io_sem
+ * @killable: a fatal signal ends it, between two batches
  *
- * Return: 0 or a negative errno.
+ * Context: process. Sleeps.
+ * Return: 0, -EINTR or the error.
  */
-int fb_writeback_file(struct fb_inode *fi)
+int fb_writeback_file(struct fb_inode *fi, bool killable)
 {
-	int err;
+	int err = fb_writeback_batches(fi, 0, ULONG_MAX, killable);
 
+	if (err)
+		return err;
 	mutex_lock(&fi->wb_lock);
-	err = fb_writeback_locked(fi, 0, ULONG_MAX, FB_MARK_OUT_OF_SYNC) ?: fb_time_to_lower(fi);
+	err = fb_time_to_lower(fi);
 	mutex_unlock(&fi->wb_lock);
 	return err;
 }
