@@ -13,8 +13,8 @@
  *			size.c (a size's life), times.c, zero.c, walk.c
  *	pin/		ranges that belong in PMem: vma.c (what mappings say), tree.c (which pages, whose),
  *			lock.c (of mlock()), pin.c (from when, until when), limit.c
- *	sync/		what a sync owes, and a page's way in: sync.c, tracker.c, absorb.c, overwrite.c,
- *			promote.c, move.c, reserve.c, stored.c
+ *	sync/		what a sync owes, and a page's way in: sync.c, tracker.c, cost.c (where its pages go),
+ *			absorb.c, overwrite.c, promote.c, move.c, reserve.c, stored.c
  *	writeback/	a page's way out: worker.c (when), writeback.c, evict.c, reclaim.c, records.c,
  *			deferred.c (deleted and truncated files), recover.c (pages found at mount)
  *	vfs/		the kernel's entry points: super.c mount.c params.c sysfs.c, inode.c, namei.c
@@ -107,16 +107,22 @@ enum fb_counter {
 
 enum fb_mode { FB_MODE_AUTO, FB_MODE_EXPLICIT };
 
-/* Volatile pages written since the last sync, until they are too many. */
-#define FB_TRACK_RANGES		16
-#define FB_TRACK_PAGES		128
+/* Volatile pages written since the last sync, until their ranges are too many; sync/tracker.c */
+#define FB_TRACK_FEW		8
 
 struct fb_tracker {
 	unsigned int nr_ranges;
-	unsigned int nr_pages;
+	unsigned int max_ranges;	/* for so many there is space */
+	unsigned long nr_pages;
 	bool overflow;
-	struct fb_pages_from { pgoff_t start, end; } range[FB_TRACK_RANGES];	/* end is exclusive */
+	struct fb_pages_from { pgoff_t start, end; } few[FB_TRACK_FEW];	/* end is exclusive */
+	struct fb_pages_from *more;	/* instead of few, when they are more; allocated */
 	struct fb_pages_from stored;	/* through mappings: between these */
+};
+
+/* What a call takes lately, in ns: whatever its size, and for each page besides; sync/cost.c */
+struct fb_cost {
+	u64 call, page;
 };
 
 /* A size, and fb_inode->truncate_seq before it: not used if that is odd, or another one by now. */
@@ -184,7 +190,8 @@ struct fb_inode {
 	struct xarray stored_below;	/* volatile pages that were writable in a mapping; sync/stored.c */
 	spinlock_t tracker_lock;	/* tracker */
 	struct fb_tracker tracker;
-	unsigned int overwritten;	/* pages that fb_overwrite() took since the last sync */
+	unsigned long overwritten;	/* pages that fb_overwrite() took since the last sync */
+	unsigned long overwrite_max;	/* how many it may take until the next */
 	unsigned int appended;		/* pages, before space was set aside; sync/reserve.c */
 	loff_t reserved;		/* the lower file has space up to here; or FB_RESERVE_* */
 
@@ -217,7 +224,8 @@ struct fb_sb {
 	const struct cred *cred;	/* the mounter's */
 	const struct cred *space_cred;	/* the same, without a right to what is reserved or beyond a quota */
 	enum fb_mode mode;
-	unsigned int absorb_pages;	/* a sync of more volatile pages goes below */
+	struct fb_cost lower_cost, absorbed_cost;	/* of syncs of volatile pages; sync/cost.c */
+	atomic_t syncs_too_large;	/* for PMem, by these costs */
 
 	struct file *cache_file;
 	char *cache_path;		/* as given to mount */
@@ -236,6 +244,7 @@ struct fb_sb {
 	unsigned long nr_free, nr_clean, nr_out_of_sync;
 	unsigned long nr_resident, nr_resident_clean;	/* of the other two */
 	unsigned long nr_lost;		/* of all that are not free: bad ones */
+	unsigned long want_free;	/* so many free pages a sync has missed; page/alloc.c */
 	atomic_long_t nr_dirty, nr_unplaced;
 	unsigned long nr_busy;		/* that kept the last drain from its end */
 

@@ -18,6 +18,12 @@
 #define FB_SPACE_WAIT		(5 * HZ)
 #define FB_SPACE_PATIENCE	(120 * HZ)
 
+/* The worker sees to it that so many pages are free. */
+static unsigned long fb_cache_watermark(const struct fb_sb *fsb)
+{
+	return fsb->ps.nr_pages / 8;
+}
+
 /**
  * fb_cache_low() - whether free pages are so few that more must be made
  * @fsb: the mount
@@ -27,7 +33,37 @@
  */
 bool fb_cache_low(struct fb_sb *fsb)
 {
-	return READ_ONCE(fsb->nr_free) < fsb->ps.nr_pages / 8;
+	return READ_ONCE(fsb->nr_free) < fb_cache_watermark(fsb);
+}
+
+/**
+ * fb_cache_room() - how many pages one sync may take
+ * @fsb: the mount
+ *
+ * Half of what is free above the worker's watermark, so that large syncs leave a reserve. An eighth of what
+ * is free, if that is more: small syncs may use the reserve. Any context.
+ */
+unsigned long fb_cache_room(const struct fb_sb *fsb)
+{
+	unsigned long nr_free = READ_ONCE(fsb->nr_free), watermark = fb_cache_watermark(fsb);
+
+	return max(nr_free > watermark ? (nr_free - watermark) / 2 : 0, nr_free / 8);
+}
+
+/**
+ * fb_cache_want_room() - a sync has gone below because it had more pages than fb_cache_room()
+ * @fsb: the mount
+ * @pages: how many
+ *
+ * The worker gives up clean pages for the next sync of that size, if there are as many. Any context.
+ */
+void fb_cache_want_room(struct fb_sb *fsb, unsigned long pages)
+{
+	unsigned long want = fb_cache_watermark(fsb) + 2 * min(pages, fsb->ps.nr_pages);
+
+	if (READ_ONCE(fsb->nr_free) + READ_ONCE(fsb->nr_clean) - READ_ONCE(fsb->nr_resident_clean) >= want)
+		WRITE_ONCE(fsb->want_free, want);
+	fb_writeback_kick(fsb);
 }
 
 /**

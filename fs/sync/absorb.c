@@ -1,14 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Absorption: a sync call that owes few volatile pages moves them into PMem instead of waiting for storage.
+ * Absorption: a sync call moves the volatile pages that it owes into PMem instead of waiting for storage.
  * From then on they are DAX pages, and writes change them in place. move.c moves each page.
+ *
+ * A sync goes below instead
+ *   - if moving so many pages would take longer than the lower fsync, as far as has been measured (cost.c);
+ *   - if it has more pages than one sync may take of those that are free (fb_cache_room()). Absorbed pages
+ *     have to be written back later, so a cache that is short gains nothing by them;
+ *   - if it isn't known which pages are owed (tracker.c).
+ *
+ * Pages are locked by windows, and published by batches, so that readers and writers of the file don't wait
+ * for the whole sync. A sync that ends midway, for lack of a free page, leaves what has moved in PMem, durable,
+ * and goes below for all.
  */
+#include "../page/alloc.h"
 #include "../page/index.h"
 #include "../page/record.h"
 #include "../trace.h"
 #include "absorb.h"
+#include "cost.h"
 #include "move.h"
 #include "tracker.h"
+
+/* Pages moved under one lock of their range. */
+#define FB_ABSORB_WINDOW	64
 
 /*
  * Moves the pages from *index on, at most a batch of them; *index becomes the next to look at. The range is
@@ -57,7 +72,7 @@ static void fb_absorb_touch(struct fb_inode *fi, pgoff_t first, pgoff_t end)
 	up_read(&fi->io_sem);
 }
 
-static int fb_absorb_range(struct fb_inode *fi, pgoff_t index, pgoff_t end)
+static int fb_absorb_window(struct fb_inode *fi, pgoff_t index, pgoff_t end)
 {
 	struct fb_range range;
 	int err;
@@ -73,6 +88,53 @@ static int fb_absorb_range(struct fb_inode *fi, pgoff_t index, pgoff_t end)
 	return err;
 }
 
+static int fb_absorb_range(struct fb_inode *fi, const struct fb_pages_from *range)
+{
+	pgoff_t index, end = range->end;
+	int err = 0;
+
+	for (index = range->start; !err && index < min(end, fb_pages_in_file(fi)); index += FB_ABSORB_WINDOW) {
+		err = fb_absorb_window(fi, index, min(end, index + FB_ABSORB_WINDOW));
+		cond_resched();
+	}
+	return err;
+}
+
+static int fb_absorb_ranges(struct fb_inode *fi, struct fb_tracker *owed)
+{
+	const struct fb_pages_from *range = fb_track_ranges(owed);
+	int err = owed->overflow ? -E2BIG : 0;
+
+	for (unsigned int i = 0; !err && i < owed->nr_ranges; i++)
+		err = fb_absorb_range(fi, &range[i]);
+	return err;
+}
+
+/* Why a sync of so many pages goes below, or 0. A batch of pages may take the last ones that are free. */
+static int fb_absorb_refuses(struct fb_inode *fi, unsigned long pages)
+{
+	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
+
+	if (pages == ULONG_MAX || !fb_may_absorb(fi))
+		return -E2BIG;
+	if (pages > FB_MOVE_BATCH && pages > fb_cache_room(fsb)) {
+		fb_cache_want_room(fsb, pages);
+		return -ENOSPC;
+	}
+	return pages > fb_cost_limit(fsb) && !fb_cost_again(fsb) ? -E2BIG : 0;
+}
+
+/**
+ * fb_absorb_max() - how many pages a sync may have now to be absorbed
+ * @fsb: the mount
+ *
+ * Any context.
+ */
+unsigned long fb_absorb_max(const struct fb_sb *fsb)
+{
+	return min(fb_cost_limit(fsb), max(fb_cache_room(fsb), FB_MOVE_BATCH));
+}
+
 /**
  * fb_absorb() - make the volatile pages that a file owes durable in PMem
  * @fi: the inode
@@ -84,18 +146,24 @@ static int fb_absorb_range(struct fb_inode *fi, pgoff_t index, pgoff_t end)
 int fb_absorb(struct fb_inode *fi)
 {
 	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
-	struct fb_tracker owed = fb_track_take(fi);
-	int err = 0;
+	unsigned long pages = fb_track_count(fi);
+	int err = fb_absorb_refuses(fi, pages);
+	u64 begun = ktime_get_ns();
+	struct fb_tracker owed;
 
 	lockdep_assert_held(&fi->sync_lock);
-	if (owed.overflow || owed.nr_pages > fsb->absorb_pages || !fb_may_absorb(fi))
-		err = -E2BIG;
-	for (unsigned int i = 0; !err && i < owed.nr_ranges; i++)
-		err = fb_absorb_range(fi, owed.range[i].start, owed.range[i].end);
-	if (err)
-		fb_track_again(fi, &owed);
+	if (!err) {
+		owed = fb_track_take(fi);
+		pages = owed.nr_pages;
+		err = fb_absorb_ranges(fi, &owed);
+		if (err)
+			fb_track_again(fi, &owed);
+		else
+			fb_cost_absorbed(fsb, pages, begun);
+		fb_track_free(&owed);
+	}
 	if (err == -ENOSPC)
 		fb_count(fsb, FB_CACHE_FULL, 1);
-	trace_fb_absorb(fi, owed.nr_pages, err);
+	trace_fb_absorb(fi, pages, err);
 	return err;
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Few volatile pages move to PMem instead of to storage: absorb.c */
+/* A sync's volatile pages move to PMem instead of to storage: absorb.c */
 #ifndef FOREBAY_SYNC_ABSORB_H
 #define FOREBAY_SYNC_ABSORB_H
 
 #include "../forebay.h"
 
+unsigned long fb_absorb_max(const struct fb_sb *fsb);
 int fb_absorb(struct fb_inode *fi);
 
 /*

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Absorption ahead of the sync. A file whose last sync was paid in PMem, and that has taken few pages
- * since, will probably be synced again soon. A write that replaces a whole page of such a file, or begins
+ * Absorption ahead of the sync. A file whose last sync was paid in PMem, and that hasn't taken many more
+ * pages since than before that sync, will probably be synced again soon. A write that replaces a whole page of such a file, or begins
  * a new last page, goes to PMem at once and not through the lower file's page cache.
  *
  * The lower file must have data there, or space set aside beyond its end (reserve.c), so that there is
@@ -15,9 +15,32 @@
 #include "../page/page.h"
 #include "../page/record.h"
 #include "absorb.h"
+#include "cost.h"
 #include "move.h"
 #include "overwrite.h"
 #include "reserve.h"
+#include "tracker.h"
+
+/* One page of so many has its time taken. */
+#define FB_OVERWRITE_MEASURED	16
+/* A file may take so many pages between two syncs, however few it took before. */
+#define FB_OVERWRITE_MIN	64
+
+/**
+ * fb_overwrite_synced() - a sync begins, so pages are counted anew
+ * @fi: the inode, under sync_lock
+ *
+ * A writer of i_rwsem may count one more at the same time: these are numbers to guess by.
+ */
+void fb_overwrite_synced(struct fb_inode *fi)
+{
+	unsigned long pages = fb_track_count(fi);
+
+	lockdep_assert_held(&fi->sync_lock);
+	pages = pages == ULONG_MAX ? 0 : pages + READ_ONCE(fi->overwritten);
+	WRITE_ONCE(fi->overwrite_max, max(2 * pages, FB_OVERWRITE_MIN));
+	WRITE_ONCE(fi->overwritten, 0);
+}
 
 /**
  * fb_overwrite_wanted() - whether the next page of a write goes to PMem at once
@@ -37,7 +60,8 @@ bool fb_overwrite_wanted(struct fb_inode *fi, struct kiocb *iocb, struct iov_ite
 	return (replaces || appends) && test_bit(FB_SYNCED_IN_PMEM, &fi->flags) &&
 	       !offset_in_page(iocb->ki_pos) && !(iocb->ki_flags & (IOCB_DIRECT | IOCB_NOWAIT)) &&
 	       fsb->mode == FB_MODE_AUTO && fb_may_absorb(fi) && fi->file != FB_NO_FILE &&
-	       fi->overwritten + fi->tracker.nr_pages < fsb->absorb_pages &&
+	       !fi->tracker.overflow && fi->overwritten + fi->tracker.nr_pages < fi->overwrite_max &&
+	       fi->overwritten + fi->tracker.nr_pages < fb_absorb_max(fsb) &&
 	       !fb_page_find(fi, iocb->ki_pos >> PAGE_SHIFT);
 }
 
@@ -134,6 +158,8 @@ static size_t fb_overwrite_locked(struct fb_inode *fi, struct kiocb *iocb, struc
 ssize_t fb_overwrite(struct fb_inode *fi, struct kiocb *iocb, struct iov_iter *from)
 {
 	pgoff_t index = iocb->ki_pos >> PAGE_SHIFT;
+	bool measured = !(fi->overwritten % FB_OVERWRITE_MEASURED);
+	u64 begun = measured ? ktime_get_ns() : 0;
 	struct fb_range range;
 	size_t len;
 
@@ -144,6 +170,8 @@ ssize_t fb_overwrite(struct fb_inode *fi, struct kiocb *iocb, struct iov_iter *f
 	fb_range_unlock(&fi->ranges, &range);
 	if (!len)
 		return 0;
+	if (measured)
+		fb_cost_overwritten(FB_SB(fi->vfs_inode.i_sb), begun);
 	fi->overwritten++;
 	iocb->ki_pos += len;
 	fb_count(FB_SB(fi->vfs_inode.i_sb), FB_PAGES_ABSORBED, 1);

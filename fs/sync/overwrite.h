@@ -7,6 +7,7 @@
 
 #include "../forebay.h"
 
+void fb_overwrite_synced(struct fb_inode *fi);
 bool fb_overwrite_wanted(struct fb_inode *fi, struct kiocb *iocb, struct iov_iter *from);
 ssize_t fb_overwrite(struct fb_inode *fi, struct kiocb *iocb, struct iov_iter *from);
 

@@ -5,11 +5,13 @@
  * What a file may owe, and where that is paid:
  *
  *   mapped stores in dirty DAX pages	a flush of CPU caches		PMem
- *   volatile pages, few		a move into PMem (absorb.c)	PMem
+ *   volatile pages			a move into PMem (absorb.c)	PMem
  *   its size				8 bytes in its record		PMem
  *   mtime and ctime (not fdatasync)	8 bytes in its record		PMem
- *   volatile pages, many; a new name;	the lower fsync			storage
- *   a truncation; attributes (not fdatasync)
+ *   volatile pages for which that is	the lower fsync			storage
+ *   slower, or PMem has no room; a new
+ *   name; a truncation; attributes (not
+ *   fdatasync)
  *
  * What write() put into DAX pages is durable already when write() returns.
  * DAX pages are never written to storage here.
@@ -30,6 +32,8 @@
 #include "../page/walk.h"
 #include "../trace.h"
 #include "absorb.h"
+#include "cost.h"
+#include "overwrite.h"
 #include "sync.h"
 #include "tracker.h"
 
@@ -150,8 +154,9 @@ static int fb_lower_fsync(struct fb_inode *fi, struct file *lower, bool datasync
 }
 
 /* The lower fsync, without sync_lock. If it fails, everything is owed again. */
-static int fb_sync_run(struct fb_inode *fi, struct file *lower, bool datasync, const struct fb_sync *sync)
+static int fb_sync_run(struct fb_inode *fi, struct file *lower, bool datasync, struct fb_sync *sync)
 {
+	u64 begun = ktime_get_ns();
 	int err = fb_lower_fsync(fi, lower, datasync);
 
 	if (err) {
@@ -161,6 +166,9 @@ static int fb_sync_run(struct fb_inode *fi, struct file *lower, bool datasync, c
 			set_bit(FB_OWES_ATTR, &fi->flags);
 		fb_track_again(fi, &sync->taken);
 	} else {
+		/* Other debts can't be paid in PMem, so what they cost is no choice. */
+		if (!sync->owing && !sync->attr && !sync->taken.overflow)
+			fb_cost_lower(FB_SB(fi->vfs_inode.i_sb), sync->taken.nr_pages, begun);
 		fb_track_held(fi, &sync->taken);
 		if (fb_sync_has_news(fi, sync, datasync))
 			fb_sync_note(fi, sync, datasync);
@@ -174,6 +182,7 @@ static int fb_sync_run(struct fb_inode *fi, struct file *lower, bool datasync, c
 		atomic_dec(&fi->syncs_below.owing);
 	if (sync->counted)
 		atomic_dec(&fi->syncs_below.paying);
+	fb_track_free(&sync->taken);
 	return err;
 }
 
@@ -248,7 +257,7 @@ static bool fb_sync_in_pmem(struct fb_inode *fi, struct file *file, bool datasyn
 	bool below = fb_sync_owes(fi, datasync);
 
 	lockdep_assert_held(&fi->sync_lock);
-	fi->overwritten = 0;
+	fb_overwrite_synced(fi);
 	if (!below && !fb_track_empty(&fi->tracker)) {
 		below = FB_SB(fi->vfs_inode.i_sb)->mode != FB_MODE_AUTO || !fb_may_steer(file) ||
 			fb_absorb(fi);

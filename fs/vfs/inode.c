@@ -21,6 +21,7 @@
 #include "../pin/pin.h"
 #include "../sync/reserve.h"
 #include "../sync/sync.h"
+#include "../sync/tracker.h"
 #include "../writeback/deferred.h"
 #include "../writeback/recover.h"
 #include "attr.h"
@@ -64,11 +65,9 @@ struct inode *fb_alloc_inode(struct super_block *sb)
 	fi->lower = NULL;
 	fi->flags = 0;
 	fi->nr_pages = 0;
-	fi->tracker.nr_ranges = 0;
-	fi->tracker.nr_pages = 0;
-	fi->tracker.overflow = false;
-	fi->tracker.stored = (struct fb_pages_from) {};
+	fb_track_init(&fi->tracker);
 	fi->overwritten = 0;
+	fi->overwrite_max = 0;
 	fi->appended = 0;
 	fi->reserved = FB_RESERVE_UNASKED;
 	fi->file = FB_NO_FILE;
@@ -87,6 +86,7 @@ struct inode *fb_alloc_inode(struct super_block *sb)
 
 void fb_free_inode(struct inode *inode)
 {
+	fb_track_free(&FB_I(inode)->tracker);
 	kmem_cache_free(fb_inode_cache, FB_I(inode));
 }
 

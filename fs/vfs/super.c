@@ -27,6 +27,7 @@
 #include "../page/device.h"
 #include "../page/walk.h"
 #include "../pin/pin.h"
+#include "../sync/cost.h"
 #include "../sync/sync.h"
 #include "../writeback/deferred.h"
 #include "../writeback/evict.h"
@@ -42,9 +43,6 @@
 #include "place.h"
 #include "sysfs.h"
 #include "xattr.h"
-
-/* A sync of more volatile pages than this goes below: a disk is good at large writes. */
-#define FB_ABSORB_PAGES	64
 
 /* So long and so often unmount waits for hardware to let go of pages. */
 #define FB_HELD_STEP_MS	100
@@ -177,7 +175,7 @@ static struct fb_sb *fb_alloc_sb(void)
 
 	if (!fsb)
 		return NULL;
-	fsb->absorb_pages = FB_ABSORB_PAGES;
+	fb_costs_init(fsb);
 	spin_lock_init(&fsb->lru_lock);
 	spin_lock_init(&fsb->files_lock);
 	spin_lock_init(&fsb->inodes_lock);

@@ -4,6 +4,8 @@
  *
  * It runs when free and clean pages together are less than a quarter of the cache, until they are half of
  * it; and when less than an eighth of the file records are free, until a quarter of them are (records.c).
+ * It gives up clean pages when less than an eighth of the cache is free, until a quarter is; and when a sync
+ * was too large for what is free, until such a sync has room (fb_cache_want_room()).
  */
 #include <linux/workqueue.h>
 
@@ -47,6 +49,16 @@ static int fb_writeback_round(struct fb_sb *fsb)
 	return err;
 }
 
+/* Clean pages become free ones. */
+static void fb_make_free(struct fb_sb *fsb)
+{
+	unsigned long want = xchg(&fsb->want_free, 0);
+
+	if (fb_cache_low(fsb))
+		want = max(want, fsb->ps.nr_pages / 4);
+	fb_reclaim(fsb, want);
+}
+
 /**
  * fb_writeback_work() - the worker: clean pages are made, and given up when needed
  * @work: fb_sb->writeback_work
@@ -63,8 +75,7 @@ void fb_writeback_work(struct work_struct *work)
 	fb_take_held(fsb);
 	if (fb_cache_low(fsb) && READ_ONCE(fsb->pins.charged))
 		fb_pins_refresh_all(fsb);
-	if (fb_cache_low(fsb))
-		fb_reclaim(fsb, fsb->ps.nr_pages / 4);
+	fb_make_free(fsb);
 	if (fb_records_low(fsb))
 		fb_records_reclaim(fsb);
 	if (!fb_writeback_wanted(fsb, 1))

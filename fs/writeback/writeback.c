@@ -28,6 +28,7 @@
 #include "../page/index.h"
 #include "../page/size.h"
 #include "../page/times.h"
+#include "../sync/cost.h"
 #include "../trace.h"
 #include "writeback.h"
 
@@ -182,10 +183,13 @@ static int fb_batch_write(struct fb_inode *fi, struct fb_batch *batch)
 	bool times_too = fb_time_only_in_record(fi);
 	struct fb_times times = fb_times_now(fi);
 	loff_t size = i_size_read(fi->lower);
+	u64 begun = ktime_get_ns();
 
 	if (err || FB_BREAK_ORDER)
 		return err;
 	err = vfs_fsync(fi->wb_file, !times_too);
+	if (!err && !times_too)
+		fb_cost_lower(FB_SB(fi->vfs_inode.i_sb), bitmap_weight(batch->changed, batch->nr), begun);
 	if (!err)
 		fb_size_is_below(fi, size);
 	if (!err && times_too)

@@ -14,6 +14,7 @@ MOUNTED = {
     "pages_total": 1000, "pages_free": 700, "pages_clean": 200, "pages_out_of_sync": 100, "pages_dirty": 0,
     "pages_unplaced": 0, "pages_lost": 0, "pages_busy": 0, "files_total": 64, "files_used": 3, "pages_recovered": 0, "syncs_absorbed": 300,
     "syncs_lower": 100, "pages_absorbed": 512, "pages_written_back": 256, "pages_reclaimed": 0, "cache_full": 0,
+    "lower_sync_ns": 1234567, "lower_sync_page_ns": 20000, "absorb_ns": 5000, "absorb_page_ns": 1250, "absorb_max": 300,
     "writeback_errors": 0, "last_error": 0, "pages_pinned": 0, "pin_limit": 500, "pin_limit_user": 250,
 }
 
@@ -60,6 +61,8 @@ def test_mounted(forebay, kernel):
     assert "memory controller" in result.out
     assert rows["out-of-sync"] == "400 KiB  10.0 %"
     assert rows["files"] == "3 of 64"
+    assert rows["sync costs"] == "a sync below costs 1.2 ms and 20.0 us a page, in the cache 5.0 us and 1.2 us"
+    assert "so syncs are absorbed up to 1.2 MiB" in result.out
     assert rows["syncs"] == "300 absorbed (75.0 %), 100 went below"
     assert f"[####========{' ' * 28}]" in result.out
     assert "!" not in result.out and "\033" not in result.out
@@ -100,7 +103,7 @@ def test_a_mount_point_can_be_named(forebay, kernel, tmp_path):
      ["Writing back fails: No space left on device (4 attempts so far)", "Make room on the lower file system"]),
     ({"last_error": -errno.EIO, "writeback_errors": 1}, ["Input/output error (1 attempt so far)", "dmesg"]),
     ({"writeback_errors": 1}, ["failed 1 time since mount; the latest attempt succeeded"]),
-    ({"cache_full": 2}, ["2 syncs found the cache full"]),
+    ({"cache_full": 2}, ["2 syncs found too few free pages"]),
 ])
 def test_what_somebody_should_do(forebay, kernel, changes, sentences):
     out = forebay("status", **kernel(MOUNT_LINE, pmem0=changes)).out

@@ -247,6 +247,41 @@ def test_delays(mounted):
     os.close(fd)
 
 
+def test_large_syncs_go_where_it_is_faster(mounted):
+    """A sync of many pages goes below once PMem is known to be slower, and to PMem when that is fast again."""
+    fd = os.open(mounted / "f", os.O_RDWR | os.O_CREAT)
+    os.write(fd, bytes(32 * MIB))
+    os.fsync(fd)
+    place, found, pages = 0, [], 64
+
+    def value(name):
+        return int(Path(f"/sys/fs/forebay/forebay-emu0/{name}").read_text(encoding="ascii"))
+
+    def absorbed_of(syncs):
+        nonlocal place
+        before = value("syncs_absorbed")
+        for _ in range(syncs):
+            earlier = value("syncs_absorbed")
+            os.pwrite(fd, bytes(pages * PAGE), place * pages * PAGE)
+            os.fdatasync(fd)
+            place = (place + (value("syncs_absorbed") > earlier)) % (32 * MIB // pages // PAGE)
+        run(f"forebay drop {mounted / 'f'}")
+        found.append((value("absorb_max"), value("absorb_page_ns"), value("lower_sync_ns"), value("lower_sync_page_ns")))
+        return value("syncs_absorbed") - before
+
+    bandwidth = Path("/sys/block/forebay-emu0/emu/bandwidth")
+    assert absorbed_of(20) == 20
+    bandwidth.write_text(str(4 * MIB), encoding="ascii")
+    absorbed_of(30)
+    assert absorbed_of(32) == 1, found
+    assert found[-1][0] < pages
+    bandwidth.write_text("0", encoding="ascii")
+    deadline = time.monotonic() + 120
+    while absorbed_of(32) < 32:
+        assert time.monotonic() < deadline, found
+    os.close(fd)
+
+
 def test_persistence_is_what_was_asked_for(lower):
     cache = create("--size 16M --persistence cpu")
     run(f"forebay format {cache}; mount -t forebay -o cache={cache},allow_volatile_cache {lower} {MOUNT}")

@@ -12,6 +12,7 @@
 #include "status.h"
 
 #define BAR_WIDTH	40
+#define TIME_TEXT	32
 
 static bool has(json_object *cache, const char *key)
 {
@@ -156,6 +157,31 @@ static void print_work(json_object *cache)
 	}
 }
 
+static const char *time_text(char buffer[TIME_TEXT], uint64_t ns)
+{
+	if (ns < 1000000)
+		snprintf(buffer, TIME_TEXT, "%.1f us", ns / 1e3);
+	else
+		snprintf(buffer, TIME_TEXT, "%.1f ms", ns / 1e6);
+	return buffer;
+}
+
+static void print_costs(json_object *cache)
+{
+	uint64_t max = json_number(cache, "absorb_max"), total = json_number(cache, "pages_total");
+	char call[TIME_TEXT], page[TIME_TEXT], size[SIZE_TEXT];
+
+	if (!has(cache, "absorb_max") || !json_text(cache, "mode") || strcmp(json_text(cache, "mode"), "auto"))
+		return;
+	row("sync costs");
+	printf("a sync below costs %s", time_text(call, json_number(cache, "lower_sync_ns")));
+	printf(" and %s a page,", time_text(page, json_number(cache, "lower_sync_page_ns")));
+	printf(" in the cache %s", time_text(call, json_number(cache, "absorb_ns")));
+	printf(" and %s\n", time_text(page, json_number(cache, "absorb_page_ns")));
+	row("");
+	printf("so syncs are absorbed up to %s\n", pages_text(size, max < total ? max : total));
+}
+
 static void mark(const char *colour)
 {
 	printf("  %s!%s ", style(stdout, colour), plain(stdout));
@@ -206,7 +232,7 @@ static void say_full(json_object *cache)
 	if (!full)
 		return;
 	mark(YELLOW);
-	printf("%" PRIu64 " sync%s found the cache full and went to storage; a larger cache would take them.\n",
+	printf("%" PRIu64 " sync%s found too few free pages and went to storage; a larger cache would take them.\n",
 	       full, PLURAL(full));
 }
 
@@ -245,6 +271,8 @@ void print_cache(json_object *cache)
 	print_pages(cache);
 	if (json_flag(cache, "mounted"))
 		print_work(cache);
+	if (json_flag(cache, "mounted"))
+		print_costs(cache);
 	say_volatile(cache);
 	say_unplaced(cache);
 	say_writeback(cache);
