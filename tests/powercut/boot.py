@@ -63,6 +63,7 @@ class Dice:
     writeback_centiseconds: int
     dump_mapped: bool
     ssd_seed: int
+    batches: float = 0          # how often the writers sync many pages at once
 
 
 @dataclass

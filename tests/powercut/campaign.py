@@ -86,8 +86,8 @@ class Leg:
 
     def _shape(self, dice):
         forebay = self.system.name == "forebay"
-        return Shape(file_max=(1 << 20) if forebay and self.system.cache_bytes else (256 << 10),
-                     map_sync=self.options.map_sync and forebay, syncs=dice.syncs,
+        return Shape(file_max=(1 << 20) if forebay and (self.system.cache_bytes or dice.batches) else (256 << 10),
+                     batches=dice.batches, map_sync=self.options.map_sync and forebay, syncs=dice.syncs,
                      flushed=self.options.flushed)
 
     def _iteration(self, number):
@@ -128,7 +128,7 @@ class Leg:
             fresh=dice.random() < options.fresh, running=dice.uniform(0, options.running), operations=dice.randrange(500),
             in_recovery=dice.uniform(0, 0.5) if dice.random() < options.in_recovery else None,
             syncs=dice.choice((1, 1, 0.3, 0.05)), drop_caches=dice.random() < 0.5, writeback_centiseconds=dice.choice((10, 50, 500)),
-            dump_mapped=dice.random() < 0.3, ssd_seed=dice.getrandbits(32))
+            dump_mapped=dice.random() < 0.3, ssd_seed=dice.getrandbits(32), batches=dice.choice((0, 0.01, 0.05)))
 
     def _keep_images(self):
         """Copies the images as the cut left them, to reproduce a failure with."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from .ops import FRESH, NAMES, PAGE, Code, Op
 
 FILES = 6                       # a writer's, about
+BATCH_MIN, BATCH_MAX = 8, 200   # pages, of a batch that is scattered
 NOISE = 1 << 20                 # bytes of random data that writes take theirs from
 
 WEIGHTS = {
@@ -28,6 +29,7 @@ class Shape:
     file_max: int = 256 << 10   # bytes
     map_sync: bool = False      # the file system under test takes MAP_SYNC
     syncs: float = 1.0          # share of the usual number of sync calls
+    batches: float = 0          # how often many pages are written and then synced at once, in a piece or scattered
     flushed: bool = False       # nothing but flushed stores to sparse files, which were synced when they were empty
 
     def weights(self):
@@ -54,6 +56,8 @@ class Plan:
     def ops(self, count):
         made = self._sparse_files() if self.shape.flushed else []
         while len(made) < count:
+            if self.names and self.shape.batches and self.random.random() < self.shape.batches:
+                made += self._batch()
             code = self.random.choices(self.codes, self.weights)[0]
             if not self.names or len(self.sizes) < 2:
                 code = Code.CREATE
@@ -70,6 +74,20 @@ class Plan:
             size = self.sizes[self.names[create.name]] = self.random.randrange(PAGE, self.shape.file_max)
             made += [create, Op(Code.TRUNCATE, create.name, length=size), Op(Code.FSYNC, create.name)]
         return made
+
+    def _batch(self):
+        """A segment of a log, or the pages of a B-tree, made durable by one sync call."""
+        name, size = self._target()
+        pages = size // PAGE
+        if pages < BATCH_MIN or self.random.random() < 0.4:
+            length = self.random.randrange(BATCH_MIN * PAGE, self.shape.file_max // 2)
+            offset = self.random.randrange(min(size + 1, self.shape.file_max - length))
+            made = [self._data(Code.WRITE, name, offset, length)]
+        else:
+            count = min(pages // 2, self.random.randint(BATCH_MIN, BATCH_MAX))
+            made = [self._data(Code.WRITE, name, page * PAGE, self.random.choice((PAGE, self.random.randint(1, PAGE))))
+                    for page in self.random.sample(range(pages), count)]
+        return [*made, Op(self.random.choice((Code.FDATASYNC, Code.FDATASYNC, Code.FSYNC)), name)]
 
     # Each returns an operation, or nothing if there is no room for one of its kind.
 

@@ -270,10 +270,12 @@ class Device:
         return bytes(content)
 
 
+@pytest.mark.parametrize("shape", [Shape(file_max=64 << 10, map_sync=True), Shape(file_max=FILE_MAX, batches=0.03)],
+                         ids=["small", "batches"])
 @pytest.mark.parametrize("seed", range(30))
-def test_plans_run_and_a_sound_system_passes(seed):
+def test_plans_run_and_a_sound_system_passes(seed, shape):
     chooser = random.Random(seed)
-    plan = Plan(random.Random(seed), {}, {}, 100, Shape(file_max=64 << 10, map_sync=True))
+    plan = Plan(random.Random(seed), {}, {}, 100, shape)
     ops = plan.ops(400)
     assert list(unpack(b"".join(op.pack() for op in ops))) == ops
     writer = Writer({}, {}, NOISE_BYTES)
@@ -304,5 +306,14 @@ def test_one_lost_byte_is_found(seed):
 
 def test_no_plan_goes_beyond_the_largest_file():
     for seed in range(5):
-        for op in Plan(random.Random(seed), {}, {}, 1, Shape(file_max=FILE_MAX)).ops(1000):
+        for op in Plan(random.Random(seed), {}, {}, 1, Shape(file_max=FILE_MAX, batches=0.01 * seed)).ops(1000):
             assert op.offset + op.length <= FILE_MAX + PAGE
+
+
+def test_a_batch_is_many_pages_and_one_sync():
+    ops = Plan(random.Random(1), {}, {}, 1, Shape(file_max=FILE_MAX, batches=0.05)).ops(3000)
+    runs, run = [], 0
+    for op, following in zip(ops, ops[1:]):
+        run = run + 1 if op.code == Code.WRITE and (op.name, op.code) == (following.name, following.code) else 0
+        runs.append(run)
+    assert max(runs) > 100 and max(op.length for op in ops) > 300 << 10
