@@ -54,6 +54,8 @@ SYNC_TARGETS = (
 OURS = ("forebay", "forebay-cpu")
 MAPPED = ("mapped-2m", "mapped-32m", "mapped-256m", "mapped-2048m")
 DIRTY = ("dirty-4k", "dirty-32k", "dirty-256k")
+BATCHES = (*(f"scattered-{pages}" for pages in (8, 16, 32, 64, 128, 256)),
+           *(f"piece-{kib}k" for kib in (4, 16, 64, 256, 1024, 2048, 4096)))
 BLOCKS = tuple(f"blocks-{kib}k-t{threads}" for kib, threads in (
     (4, 1), (16, 1), (64, 1), (128, 1), (256, 1), (1024, 1), (4, 2), (128, 2), (4, 4), (128, 4), (4, 8), (128, 8), (1024, 8)))
 WRITERS, SIZES, MIXES = (1, 2, 4, 8), ("4k", "64k", "1m"), (1, 30, 50, 70, 99)
@@ -86,6 +88,12 @@ EXPERIMENTS = {
     "randwrite-128k": Experiment("larger writes, each made durable", ("randwrite-128k",),
                                  ("ext4", "dm-writecache", "forebay", "ext4-dax", "tmpfs"),
                                  (Target("randwrite-128k", "ext4", 4),), rounds=5),
+    "scattered": Experiment(
+        "many pages, scattered or in one piece, each batch made durable; with a cache of four times the file, and of a quarter of it",
+        BATCHES, ("ext4", "forebay", "forebay-small", "tmpfs"),
+        (*(Target(workload, "tmpfs", 0.6) for workload in BATCHES),
+         *(Target(workload, "ext4", 1.0, "forebay-small") for workload in BATCHES)),
+        seconds=1.5, budget=900),
     "no-tax": Experiment("work that never syncs: nothing to gain, nothing to lose", (*READS_AND_WRITES, "untar"),
                          ("ext4", "forebay", "overlayfs"),
                          (*(Target(workload, "ext4", 0.95) for workload in READS_AND_WRITES),

@@ -35,6 +35,10 @@ WORKLOADS = {
     **{f"blocks-{kib}k-t{threads}": (MIB, f"{kib} KiB to a mapping at random, a sync each, {threads} threads",
                                      ranges.synced_blocks(kib << 10, threads))
        for kib in (4, 16, 64, 128, 256, 1024) for threads in (1, 2, 4, 8)},
+    **{f"scattered-{pages}": ("batches/s", f"{pages} scattered pages written, fdatasync", ranges.synced_batches(pages, True))
+       for pages in (8, 16, 32, 64, 128, 256)},
+    **{f"piece-{4 * pages}k": ("batches/s", f"{4 * pages} KiB written in one piece, fdatasync", ranges.synced_batches(pages, False))
+       for pages in (1, 4, 16, 64, 256, 512, 1024)},
     **{f"direct-{short}-{where}": (OPS, f"4 KiB direct {rw}, {about}", ranges.direct(rw, where == "pmem"))
        for short, rw in (("read", "randread"), ("write", "randwrite"))
        for where, about in (("pmem", "pages in PMem"), ("elsewhere", "other pages of a file that has some"))},

@@ -29,6 +29,20 @@ def synced_mapping(mib: int, dirty: int):
     return measure
 
 
+def synced_batches(batch: int, scattered: bool, mib: int = 256):
+    """So many pages of a file that is in memory are written, by calls, and made durable by one sync. Batches/s."""
+    def measure(folder: str, seconds: float) -> dict:
+        path = f"{folder}/0"
+        lay_out(path, mib)
+        read_all(path)
+        lines = run(str(BIN / "batches"), path, str(mib * MIB // PAGE), str(batch), "scattered" if scattered else "piece",
+                    str(seconds), timeout=600)
+        times = sorted(int(line) for line in lines.split())
+        return {"value": len(times) / (sum(times) / 1e9), "p50_us": statistics.median(times) / 1000,
+                "p99_us": times[len(times) * 99 // 100] / 1000, "batches": len(times), "pages": batch}
+    return measure
+
+
 def synced_blocks(block: int, threads: int, mib: int = 128):
     """Random writes to a mapping, one sync a block (hybrid-storage-thesis 5.3): fio's mmap engine, a file in memory."""
     def measure(folder: str, seconds: float) -> dict:
