@@ -7,11 +7,13 @@
  *   - if moving so many pages would take longer than the lower fsync, as far as has been measured (cost.c);
  *   - if it has more pages than one sync may take of those that are free (fb_cache_room()). Absorbed pages
  *     have to be written back later, so a cache that is short gains nothing by them;
+ *   - if it has more than FB_ABSORB_MAX pages. That is a copy of a large file. Most of its time goes into
+ *     bytes and not into the call, and its bytes would be written to storage twice;
  *   - if it isn't known which pages are owed (tracker.c).
  *
  * Pages are locked by windows, and published by batches, so that readers and writers of the file don't wait
- * for the whole sync. A sync that ends midway, for lack of a free page, leaves what has moved in PMem, durable,
- * and goes below for all.
+ * for the whole sync. A sync that ends midway, for lack of a free page, leaves in PMem what has moved, and
+ * goes below for all.
  */
 #include "../page/alloc.h"
 #include "../page/index.h"
@@ -22,6 +24,8 @@
 #include "move.h"
 #include "tracker.h"
 
+/* Of one sync: 64 MiB. */
+#define FB_ABSORB_MAX		(SZ_64M / PAGE_SIZE)
 /* Pages moved under one lock of their range. */
 #define FB_ABSORB_WINDOW	64
 
@@ -90,11 +94,11 @@ static int fb_absorb_window(struct fb_inode *fi, pgoff_t index, pgoff_t end)
 
 static int fb_absorb_range(struct fb_inode *fi, const struct fb_pages_from *range)
 {
-	pgoff_t index, end = range->end;
+	pgoff_t at = range->start, end = range->end;
 	int err = 0;
 
-	for (index = range->start; !err && index < min(end, fb_pages_in_file(fi)); index += FB_ABSORB_WINDOW) {
-		err = fb_absorb_window(fi, index, min(end, index + FB_ABSORB_WINDOW));
+	for (; !err && at < min(end, fb_pages_in_file(fi)); at += FB_ABSORB_WINDOW) {
+		err = fb_absorb_window(fi, at, min(end, at + FB_ABSORB_WINDOW));
 		cond_resched();
 	}
 	return err;
@@ -115,7 +119,7 @@ static int fb_absorb_refuses(struct fb_inode *fi, unsigned long pages)
 {
 	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
 
-	if (pages == ULONG_MAX || !fb_may_absorb(fi))
+	if (pages > FB_ABSORB_MAX || !fb_may_absorb(fi))
 		return -E2BIG;
 	if (pages > FB_MOVE_BATCH && pages > fb_cache_room(fsb)) {
 		fb_cache_want_room(fsb, pages);
@@ -132,7 +136,7 @@ static int fb_absorb_refuses(struct fb_inode *fi, unsigned long pages)
  */
 unsigned long fb_absorb_max(const struct fb_sb *fsb)
 {
-	return min(fb_cost_limit(fsb), max(fb_cache_room(fsb), FB_MOVE_BATCH));
+	return min3(fb_cost_limit(fsb), FB_ABSORB_MAX, max(fb_cache_room(fsb), FB_MOVE_BATCH));
 }
 
 /**

@@ -94,7 +94,8 @@ static void fb_track_give_up(struct fb_tracker *t)
 }
 
 /* Ranges [from, to) become one, which has @added, too; to == from: a new one. */
-static void fb_track_join(struct fb_tracker *t, unsigned int from, unsigned int to, struct fb_pages_from added)
+static void fb_track_join(struct fb_tracker *t, unsigned int from, unsigned int to,
+			  struct fb_pages_from added)
 {
 	struct fb_pages_from *range = fb_track_ranges(t);
 

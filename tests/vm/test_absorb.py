@@ -210,8 +210,8 @@ def test_status_tells_the_costs(stack):
     for name in ("lower_sync_ns", "lower_sync_page_ns", "absorb_ns", "absorb_page_ns"):
         assert 0 < values[name] < 10 ** 10, name
     table = run(f"forebay status {MOUNT}")
-    assert "a sync below costs" in table and "absorbed up to" in table
+    assert "a sync below" in table and "syncs of up to" in table
     os.close(fd)
     stack.umount()
     stack.mount("mode=explicit")
-    assert stack.value("absorb_max") == 0 and "absorbed up to" not in run(f"forebay status {MOUNT}")
+    assert stack.value("absorb_max") == 0 and "syncs of up to" not in run(f"forebay status {MOUNT}")

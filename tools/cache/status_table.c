@@ -170,16 +170,17 @@ static void print_costs(json_object *cache)
 {
 	uint64_t max = json_number(cache, "absorb_max"), total = json_number(cache, "pages_total");
 	char call[TIME_TEXT], page[TIME_TEXT], size[SIZE_TEXT];
+	const char *mode = json_text(cache, "mode");
 
-	if (!has(cache, "absorb_max") || !json_text(cache, "mode") || strcmp(json_text(cache, "mode"), "auto"))
+	if (!has(cache, "absorb_max") || !mode || strcmp(mode, "auto"))
 		return;
-	row("sync costs");
-	printf("a sync below costs %s", time_text(call, json_number(cache, "lower_sync_ns")));
+	row("costs");
+	printf("a sync below %s", time_text(call, json_number(cache, "lower_sync_ns")));
 	printf(" and %s a page,", time_text(page, json_number(cache, "lower_sync_page_ns")));
 	printf(" in the cache %s", time_text(call, json_number(cache, "absorb_ns")));
 	printf(" and %s\n", time_text(page, json_number(cache, "absorb_page_ns")));
-	row("");
-	printf("so syncs are absorbed up to %s\n", pages_text(size, max < total ? max : total));
+	row("absorbs");
+	printf("syncs of up to %s\n", pages_text(size, max < total ? max : total));
 }
 
 static void mark(const char *colour)
