@@ -29,6 +29,7 @@ class Options:
     in_recovery: float = 0.12   # how often the power goes again before recovery is through
     stop: bool = False          # at the first failure
     flushed: bool = False       # writers only store to MAP_SYNC mappings of sparse files, and flush: no sync call
+    batches: float | None = None    # how often a writer syncs many pages at once; None: as chance decides
     map_sync: bool = True       # writers store to MAP_SYNC mappings too (forebay only)
     say: object = print
 
@@ -128,7 +129,8 @@ class Leg:
             fresh=dice.random() < options.fresh, running=dice.uniform(0, options.running), operations=dice.randrange(500),
             in_recovery=dice.uniform(0, 0.5) if dice.random() < options.in_recovery else None,
             syncs=dice.choice((1, 1, 0.3, 0.05)), drop_caches=dice.random() < 0.5, writeback_centiseconds=dice.choice((10, 50, 500)),
-            dump_mapped=dice.random() < 0.3, ssd_seed=dice.getrandbits(32), batches=dice.choice((0, 0.01, 0.05)))
+            dump_mapped=dice.random() < 0.3, ssd_seed=dice.getrandbits(32),
+            batches=dice.choice((0, 0.01, 0.05)) if options.batches is None else options.batches)
 
     def _keep_images(self):
         """Copies the images as the cut left them, to reproduce a failure with."""
