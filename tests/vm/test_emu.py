@@ -17,6 +17,7 @@ import time
 from pathlib import Path
 
 import pytest
+from clock import BY_THE_CLOCK
 from conftest import clean_up
 from libc import MAP_SHARED_VALIDATE, MAP_SYNC, Mapping
 from stack import FSCK, LOWER, MKFS, MOUNT, PAGE, SSD, fails, run
@@ -247,6 +248,7 @@ def test_delays(mounted):
     os.close(fd)
 
 
+@BY_THE_CLOCK
 def test_large_syncs_go_where_it_is_faster(mounted):
     """A sync of many pages goes below once PMem is known to be slower, and to PMem when that is fast again."""
     fd = os.open(mounted / "f", os.O_RDWR | os.O_CREAT)
