@@ -18,8 +18,8 @@ $(error KERNEL is stock or debug, not '$(KERNEL)')
 endif
 
 KMOD = build/kmod/$(KREL)
-KMOD_SOURCES = core fs include dm emu
-KMOD_FILTER = --delete --include='*/' --exclude='*.mod.c' --include='*.[ch]' --include=Kbuild --include=Makefile --exclude='*'
+KMOD_SOURCES = compat core fs include dm emu
+KMOD_FILTER = --delete --include='*/' --exclude='*.mod.c' --exclude=compat/features.h --include=features.sh --include='*.[ch]' --include=Kbuild --include=Makefile --exclude='*'
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18

@@ -9,10 +9,10 @@
 #include <linux/dax.h>
 #include <linux/highmem.h>
 #include <linux/module.h>
-#include <linux/pfn_t.h>
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 
+#include "../compat/pfn.h"
 #include "emu.h"
 
 static void emu_write(struct emu_device *emu, struct bio_vec *bv, u64 offset)
@@ -77,7 +77,7 @@ static const struct block_device_operations emu_fops = {
 
 /* Without PFN_DEV: the pages belong to no device. They are contiguous only in the kernel's mapping. */
 static long emu_direct_access(struct dax_device *dax, pgoff_t page, long pages, enum dax_access_mode mode,
-			      void **address, pfn_t *pfn)
+			      void **address, compat_pfn_t *pfn)
 {
 	struct emu_device *emu = dax_get_private(dax);
 	u8 *at = emu->memory + PFN_PHYS(page);
@@ -85,7 +85,7 @@ static long emu_direct_access(struct dax_device *dax, pgoff_t page, long pages, 
 	if (address)
 		*address = at;
 	if (pfn)
-		*pfn = pfn_to_pfn_t(vmalloc_to_pfn(at));
+		*pfn = compat_pfn_of_memory(vmalloc_to_pfn(at));
 	return min_t(long, pages, PHYS_PFN(emu->size) - page);
 }
 

@@ -79,7 +79,7 @@ def _system(release, again):
     """The folder with the system's archive; the name says what it was made of."""
     packages = _packages(release)
     recipe = repr((RELEASES[release], packages, KERNEL[release], MASKED, FSTAB, INITRAMFS_MODULES,
-                   _archives(release)))
+                   archives(release)))
     folder = IMAGES / f"debian{release}-{hashlib.sha256(recipe.encode()).hexdigest()[:12]}"
     if again:
         shutil.rmtree(folder, ignore_errors=True)
@@ -96,7 +96,7 @@ def _packages(release):
     return BARE if release == "12-6.1" else PACKAGES
 
 
-def _archives(release):
+def archives(release):
     """Lines for sources.list: what apt uses here, with the name of that release."""
     listed = subprocess.run(["apt-get", "indextargets", "--format", "$(REPO_URI) $(RELEASE) $(COMPONENT)", "Identifier: Packages"],
                             stdout=subprocess.PIPE, check=True, text=True).stdout
@@ -138,7 +138,7 @@ def _mmdebstrap(release, folder):
         "--customize-hook=chroot \"$1\" systemd-machine-id-setup",
         "--customize-hook=mkdir -p \"$1\"/var/log/journal",
         f"--customize-hook=chroot \"$1\" systemctl mask {masked}",
-        RELEASES[release], part, *_archives(release)]
+        RELEASES[release], part, *archives(release)]
     with open(folder / "mmdebstrap.log", "wb") as log:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, check=False)
     if done.returncode:
@@ -161,7 +161,7 @@ def _sources():
     return sorted(name for name in listed.split("\0") if name and (CHECKOUT / name).is_file())
 
 
-INSTALLED = ("core/", "fs/", "dm/", "emu/", "include/", "lib/", "tools/", "packaging/", "docs/man/", "scripts/", "Makefile", "Kbuild")
+INSTALLED = ("compat/", "core/", "fs/", "dm/", "emu/", "include/", "lib/", "tools/", "packaging/", "docs/man/", "scripts/", "Makefile", "Kbuild")
 
 
 def _sources_key(install):

@@ -26,8 +26,6 @@
 #include <linux/build_bug.h>
 #include <linux/cache.h>
 #include <linux/compiler.h>
-#include <linux/crc32.h>
-#include <linux/crc32c.h>
 #include <linux/errno.h>
 #include <linux/libnvdimm.h>
 #include <linux/minmax.h>
@@ -39,13 +37,8 @@
 #include <asm/barrier.h>
 #include <asm/byteorder.h>
 
+#include "../../compat/crc.h"
 #include "trace.h"
-
-/*
- * For a header or a word: crc32c() would first clear a descriptor of six times that size, for the
- * crypto API.
- */
-#define crc32c_few(crc, address, length)	__crc32c_le(crc, (const u8 *)(address), length)
 
 static inline bool pm_read(void *to, const void *from, size_t len)
 {

@@ -8,8 +8,8 @@
  */
 #include <linux/dax.h>
 #include <linux/mm.h>
-#include <linux/pfn_t.h>
 
+#include "../../compat/pfn.h"
 #include "writelog.h"
 
 /* Sets ti->error, which device-mapper logs. */
@@ -24,7 +24,7 @@ static int dwl_map_log(struct dwl *w, void **base, u64 *size)
 	struct block_device *bdev = w->log->bdev;
 	u64 offset = get_start_sect(bdev) << SECTOR_SHIFT;
 	long pages;
-	pfn_t pfn;
+	compat_pfn_t pfn;
 	int id;
 
 	if (!w->log->dax_dev)
@@ -46,10 +46,10 @@ static int dwl_map_log(struct dwl *w, void **base, u64 *size)
 	if (pages < 0 || pages < *size >> PAGE_SHIFT)
 		return dwl_refuse(w, "Log device cannot be mapped in one piece: bad blocks? see ndctl list -M",
 				  pages < 0 ? pages : -EOPNOTSUPP);
-	if (pfn_t_devmap(pfn))
+	if (compat_pfn_is_device(pfn))
 		return 0;
 	/* Pages that belong to no device: an emulated one (forebay-emu). */
-	if (!pfn_t_valid(pfn))
+	if (!compat_pfn_has_page(pfn))
 		return dwl_refuse(w, "Log device has no struct pages: convert it with ndctl to fsdax with --map=mem",
 				  -EOPNOTSUPP);
 	if (!w->params.allow_volatile)

@@ -5,6 +5,7 @@
 #include <linux/fs.h>
 #include <linux/posix_acl.h>
 
+#include "../../compat/attr.h"
 #include "attr.h"
 #include "lower.h"
 
@@ -100,12 +101,12 @@ int fb_lower_setattr(struct mnt_idmap *idmap, struct dentry *dentry, struct iatt
  */
 int fb_set_times(struct file *file, struct timespec64 mtime, struct timespec64 ctime)
 {
-	struct iattr attr = { .ia_valid = ATTR_FORCE | ATTR_MTIME | ATTR_CTIME,
-			      .ia_mtime = mtime, .ia_ctime = ctime };
-	const struct inode *lower = file_inode(file);
+	struct iattr attr = { .ia_valid = ATTR_FORCE, .ia_mtime = mtime, .ia_ctime = ctime };
+	struct inode *lower = file_inode(file);
 
 	if (!lower->i_op->setattr)
 		return -EOPNOTSUPP;
+	attr.ia_valid |= compat_prepare_times(lower, mtime, ctime);
 	return lower->i_op->setattr(file_mnt_idmap(file), file_dentry(file), &attr);
 }
 

@@ -7,10 +7,10 @@
  * change has the mounter's credentials with the caller's mapped ids, so that files get the right owner,
  * and without CAP_SYS_RESOURCE unless the caller has that.
  */
-#include <linux/cred.h>
 #include <linux/exportfs.h>
 #include <linux/sched.h>
 
+#include "../../compat/cred.h"
 #include "lower.h"
 
 /* Returns the caller's credentials if others are in force now; NULL if they stay; ERR_PTR(-ENOMEM). */
@@ -40,8 +40,7 @@ static const struct cred *fb_override_creds(struct mnt_idmap *idmap, struct fb_s
 	new->fsgid = gid;
 	if (!resource)
 		cap_lower(new->cap_effective, CAP_SYS_RESOURCE);
-	put_cred(override_creds(new));	/* fsb->cred's reference from above */
-	put_cred(new);
+	compat_replace_creds(new);
 	return old;
 }
 
@@ -75,7 +74,7 @@ int fb_begin_below(struct mnt_idmap *idmap, struct fb_sb *fsb, const struct cred
 void fb_end_below(struct fb_sb *fsb, const struct cred *old)
 {
 	if (old)
-		revert_creds(old);
+		compat_revert_creds_put(old);
 	mnt_drop_write(fsb->lower.mnt);
 }
 

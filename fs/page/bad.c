@@ -14,7 +14,6 @@
  * The records of pages and files are core's, which reads them with care as well.
  */
 #include <linux/dax.h>
-#include <linux/pfn_t.h>
 
 #include "bad.h"
 #include "index.h"
@@ -41,7 +40,7 @@
  *
  * Return: how many pages; only the last of them may be bad. 0 or a negative errno: they can't be mapped.
  */
-long fb_bad_step(struct fb_sb *fsb, u64 done, u64 all, void **addr, pfn_t *pfn)
+long fb_bad_step(struct fb_sb *fsb, u64 done, u64 all, void **addr, compat_pfn_t *pfn)
 {
 	long want = min_t(u64, all - done, FB_BAD_STEP);
 	long got = dax_direct_access(fsb->dax, fsb->dax_start + done, want, DAX_RECOVERY_WRITE, addr, pfn);
@@ -51,8 +50,8 @@ long fb_bad_step(struct fb_sb *fsb, u64 done, u64 all, void **addr, pfn_t *pfn)
 
 static void fb_say_lost(const struct fb_inode *fi, const struct fb_page *page)
 {
-	pr_err("%s: inode %lu has lost %lu bytes at %llu: the device can't read them\n",
-	       FB_SB(fi->vfs_inode.i_sb)->cache_name, fi->vfs_inode.i_ino, PAGE_SIZE,
+	pr_err("%s: inode %llu has lost %lu bytes at %llu: the device can't read them\n",
+	       FB_SB(fi->vfs_inode.i_sb)->cache_name, (u64)fi->vfs_inode.i_ino, PAGE_SIZE,
 	       (u64)page->index << PAGE_SHIFT);
 }
 

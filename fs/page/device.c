@@ -8,7 +8,6 @@
  */
 #include <linux/blkdev.h>
 #include <linux/dax.h>
-#include <linux/pfn_t.h>
 #include <linux/vmalloc.h>
 
 #include "../fail.h"
@@ -44,13 +43,13 @@ static int fb_cache_claim(struct fb_sb *fsb, struct fs_context *fc, const char *
  * of an emulated device (forebay-emu) are ordinary memory, which is lost with the power: an option says
  * that this is known.
  */
-static int fb_cache_check_pages(struct fb_sb *fsb, struct fs_context *fc, const char *path, pfn_t pfn)
+static int fb_cache_check_pages(struct fb_sb *fsb, struct fs_context *fc, const char *path, compat_pfn_t pfn)
 {
 	const struct fb_options *opt = fc->fs_private;
 
-	if (pfn_t_devmap(pfn))
+	if (compat_pfn_is_device(pfn))
 		return 0;
-	if (!pfn_t_valid(pfn)) {
+	if (!compat_pfn_has_page(pfn)) {
 		fb_error(fc, "%s has no struct pages: convert it with ndctl create-namespace -f -e NAMESPACE -m fsdax --map=mem",
 			 path);
 		return -EOPNOTSUPP;
@@ -69,18 +68,19 @@ static int fb_cache_check_pages(struct fb_sb *fsb, struct fs_context *fc, const 
  * How many pages from the device's first one on lie side by side, as the kernel sees them; the page frames
  * of an emulated device need not. Bad blocks don't end the search.
  */
-static u64 fb_cache_map_pages(struct fb_sb *fsb, u64 all, void **base, pfn_t *pfn)
+static u64 fb_cache_map_pages(struct fb_sb *fsb, u64 all, void **base, compat_pfn_t *pfn)
 {
 	u64 done = 0;
 	void *addr;
-	pfn_t at;
+	compat_pfn_t at;
 	long got;
 	int id = dax_read_lock();
 
 	for (; done < all; done += got) {
 		got = fb_bad_step(fsb, done, all, done ? &addr : base, done ? &at : pfn);
 		if (got <= 0 || (done && addr != *base + (done << PAGE_SHIFT)) ||
-		    (done && pfn_t_devmap(at) && pfn_t_to_pfn(at) != pfn_t_to_pfn(*pfn) + done))
+		    (done && compat_pfn_is_device(at) &&
+		     compat_pfn_number(at) != compat_pfn_number(*pfn) + done))
 			break;
 	}
 	dax_read_unlock(id);
@@ -92,7 +92,7 @@ static int fb_cache_map(struct fb_sb *fsb, struct fs_context *fc, const char *pa
 {
 	struct block_device *bdev = file_bdev(fsb->cache_file);
 	u64 offset, pages;
-	pfn_t pfn;
+	compat_pfn_t pfn;
 
 	fsb->dax = fs_dax_get_by_bdev(bdev, &offset, fsb, NULL);
 	if (!fsb->dax) {
@@ -117,7 +117,7 @@ static int fb_cache_map(struct fb_sb *fsb, struct fs_context *fc, const char *pa
 		fb_error(fc, "%s cannot be mapped in one piece (%llu pages can)", path, pages);
 		return -EOPNOTSUPP;
 	}
-	fsb->first_pfn = pfn_t_to_pfn(pfn);
+	fsb->first_pfn = compat_pfn_number(pfn);
 	return fb_cache_check_pages(fsb, fc, path, pfn);
 }
 

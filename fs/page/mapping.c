@@ -23,6 +23,7 @@
  * Pages of an emulated device are ordinary memory with owners of their own: they get no mapping. They
  * are mapped as special, so get_user_pages() refuses them, and a shared futex fails with EFAULT.
  */
+#include "../../compat/dax.h"
 #include "mapping.h"
 #include "page.h"
 
@@ -46,7 +47,7 @@ void fb_mapping_init_once(struct address_space *mapping)
 
 static void fb_set_mapping(struct page *page, struct address_space *mapping)
 {
-	bool held = page_ref_count(page) > 1;
+	bool held = compat_dax_has_references(page);
 
 	if (held)
 		lock_page(page);
@@ -69,7 +70,7 @@ void fb_page_name(struct fb_inode *fi, const struct fb_page *page, pgoff_t index
 	if (fsb->is_volatile)
 		return;
 	struct_page = pfn_to_page(fb_page_pfn(fsb, page));
-	struct_page->index = index;
+	compat_set_page_index(struct_page, index);
 	WRITE_ONCE(struct_page->mapping, &fi->dax_mapping);
 }
 

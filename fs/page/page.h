@@ -12,6 +12,7 @@
 #include <linux/mm.h>
 #include <linux/vmalloc.h>
 
+#include "../../compat/dax.h"
 #include "../forebay.h"
 
 /* The page's number in the cache device. */
@@ -35,7 +36,7 @@ static inline unsigned long fb_page_pfn(const struct fb_sb *fsb, const struct fb
 /* True if hardware holds the page, or a task that took it with get_user_pages(). */
 static inline bool fb_page_pinned(const struct fb_sb *fsb, const struct fb_page *page)
 {
-	return page_ref_count(pfn_to_page(fb_page_pfn(fsb, page))) > 1;
+	return compat_dax_is_held(pfn_to_page(fb_page_pfn(fsb, page)), !fsb->is_volatile);
 }
 
 #endif

@@ -218,8 +218,8 @@ void fb_recover_time(struct fb_inode *fi, s64 time, struct file *wb_file)
 		return;
 	err = fb_run_as_mounter(fsb, fb_recover_time_run, &recover);
 	if (err)
-		pr_warn_ratelimited("%s: the times of inode %lu could not be recovered: error %d\n",
-				    fsb->cache_name, fi->vfs_inode.i_ino, err);
+		pr_warn_ratelimited("%s: the times of inode %llu could not be recovered: error %d\n",
+				    fsb->cache_name, (u64)fi->vfs_inode.i_ino, err);
 }
 
 /**

@@ -17,6 +17,7 @@
 #include <linux/capability.h>
 #include <linux/mm.h>
 
+#include "../../compat/cred.h"
 #include "../page/index.h"
 #include "limit.h"
 #include "lock.h"
@@ -190,7 +191,7 @@ void fb_pins_truncate(struct fb_inode *fi, pgoff_t beyond)
 static bool fb_vma_is_privileged(const struct vm_area_struct *vma)
 {
 	return current->mm == vma->vm_mm && !(current->flags & PF_KTHREAD) &&
-	       has_capability_noaudit(current, CAP_IPC_LOCK);
+	       compat_task_is_capable(CAP_IPC_LOCK);
 }
 
 /**

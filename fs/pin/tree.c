@@ -16,9 +16,9 @@
  *     is reclaimed in between comes back like one that was not in PMem;
  *   - a pin that is given up loses some pages at a time, and their charge with them.
  */
-#include <linux/interval_tree_generic.h>
 #include <linux/slab.h>
 
+#include "../../compat/interval_tree.h"
 #include "../page/index.h"
 #include "limit.h"
 #include "tree.h"
@@ -26,6 +26,7 @@
 
 #define FB_PIN_FIRST(pin)	((pin)->first)
 #define FB_PIN_LAST(pin)	((pin)->last)
+COMPAT_INTERVAL_TREE(struct fb_pin, unsigned long, fb_pins)
 INTERVAL_TREE_DEFINE(struct fb_pin, rb, unsigned long, subtree_last, FB_PIN_FIRST, FB_PIN_LAST,
 		     , fb_pins)
 

@@ -20,9 +20,9 @@
  * doubles, up to FB_TRACK_RANGES; its pages in the lower page cache are 256 times as large. Without memory
  * for it the tracker overflows, and the next sync goes below.
  */
-#include <linux/pagevec.h>
 #include <linux/slab.h>
 
+#include "../../compat/folio_batch.h"
 #include "tracker.h"
 
 /* At most: 16 KiB, until the next sync. */

@@ -9,7 +9,6 @@
  * the mode or the ACL changes.
  */
 #include <linux/fs.h>
-#include <linux/fileattr.h>
 #include <linux/posix_acl.h>
 #include <linux/posix_acl_xattr.h>
 
@@ -178,7 +177,7 @@ int fb_set_acl(struct mnt_idmap *idmap, struct dentry *dentry, struct posix_acl 
  *
  * Return: 0 or an error.
  */
-int fb_fileattr_get(struct dentry *dentry, struct fileattr *fa)
+int fb_fileattr_get(struct dentry *dentry, struct file_kattr *fa)
 {
 	return vfs_fileattr_get(fb_lower_dentry(dentry), fa);
 }
@@ -191,7 +190,7 @@ int fb_fileattr_get(struct dentry *dentry, struct fileattr *fa)
  *
  * Return: 0 or an error.
  */
-int fb_fileattr_set(struct mnt_idmap *idmap, struct dentry *dentry, struct fileattr *fa)
+int fb_fileattr_set(struct mnt_idmap *idmap, struct dentry *dentry, struct file_kattr *fa)
 {
 	struct path lower = fb_lower_path(dentry);
 	struct inode *inode = d_inode(dentry);

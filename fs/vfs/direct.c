@@ -16,6 +16,7 @@
 #include <linux/slab.h>
 #include <linux/uio.h>
 
+#include "../../compat/backing.h"
 #include "../page/index.h"
 #include "direct.h"
 
@@ -225,7 +226,7 @@ static ssize_t fb_direct_now(struct file *lower, struct fb_direct *direct, struc
 		file_start_write(lower);
 		ret = lower->f_op->write_iter(&below, piece);
 		file_end_write(lower);
-		ctx->end_write(ctx->user_file, below.ki_pos, ret);
+		compat_end_write(ctx, &direct->iocb, below.ki_pos, ret);
 	}
 	direct->iocb.ki_pos = below.ki_pos;
 	return ret;

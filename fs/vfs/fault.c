@@ -29,6 +29,7 @@
 #include <linux/file.h>
 #include <linux/mm.h>
 
+#include "../../compat/dax.h"
 #include "../page/index.h"
 #include "../page/page.h"
 #include "../page/record.h"
@@ -42,7 +43,11 @@
 /* So often a fault that reads waits for a busy page, before it maps that page where it is. */
 #define FB_READ_TRIES	25
 
-/* Maps a DAX page, not writable: the first store comes back as pfn_mkwrite. */
+/*
+ * Maps a DAX page, not writable: the first store comes back as pfn_mkwrite. An emulated device's pages
+ * are mapped by number alone: they are no device's, and the kernel would take them for the lower file's.
+ * So no task can take a reference on one through a mapping (get_user_pages()).
+ */
 static vm_fault_t fb_map_dax(struct fb_inode *fi, struct fb_page *page, struct vm_fault *vmf)
 {
 	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
@@ -54,11 +59,11 @@ static vm_fault_t fb_map_dax(struct fb_inode *fi, struct fb_page *page, struct v
 	if (vmf->cow_page) {
 		/* A private copy is made by the caller, from a locked page. */
 		vmf->page = pfn_to_page(fb_page_pfn(fsb, page));
-		get_page(vmf->page);
+		compat_dax_get(vmf->page);
 		lock_page(vmf->page);
 		return VM_FAULT_LOCKED;
 	}
-	return vmf_insert_mixed(vmf->vma, vmf->address, fb_page_pfn_t(fsb, page));
+	return compat_map_dax(vmf, fb_page_pfn(fsb, page), !fsb->is_volatile);
 }
 
 /* After fb_promote_page() has failed; 0: try again. */
@@ -93,17 +98,20 @@ static struct fb_page *fb_page_under_pmd(struct fb_inode *fi, const struct vm_fa
  */
 static vm_fault_t fb_fault_folio(struct fb_inode *fi, struct vm_fault *vmf)
 {
+	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
 	vm_fault_t ret = fb_lower_vm_ops(vmf->vma)->fault(vmf);
 	struct fb_page *page;
 	unsigned long index;
 
 	if (!(ret & VM_FAULT_LOCKED) || !PageCompound(vmf->page))
 		return ret;
+	if (compat_map_alone(vmf, &ret))
+		return ret;
 	down_read(&fi->io_sem);
 	page = fb_page_under_pmd(fi, vmf, &index);
 	if (page)
-		vmf_insert_mixed(vmf->vma, vmf->address + (index - vmf->pgoff) * PAGE_SIZE,
-				 fb_page_pfn_t(FB_SB(fi->vfs_inode.i_sb), page));
+		compat_map_dax_near(vmf, vmf->address + (index - vmf->pgoff) * PAGE_SIZE,
+				    fb_page_pfn(fsb, page), !fsb->is_volatile);
 	up_read(&fi->io_sem);
 	return ret;
 }

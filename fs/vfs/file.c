@@ -6,6 +6,7 @@
  * The calls themselves: read.c, write.c, mmap.c, range.c, seek.c, ioctl.c, and sync/sync.c.
  */
 #include <linux/file.h>
+#include <linux/filelock.h>
 
 #include "../lower/lower.h"
 #include "../pin/pin.h"
@@ -68,5 +69,6 @@ const struct file_operations fb_file_operations = {
 	.remap_file_range	= fb_remap_file_range,
 	.unlocked_ioctl		= fb_ioctl,
 	.compat_ioctl		= compat_ptr_ioctl,
+	.setlease		= generic_setlease,	/* newer kernels don't take it for granted */
 	.fop_flags		= FOP_MMAP_SYNC,
 };

@@ -15,6 +15,7 @@
 #include <linux/ratelimit.h>
 #include <linux/slab.h>
 
+#include "../../compat/attr.h"
 #include "../lower/attr.h"
 #include "../page/mapping.h"
 #include "../page/record.h"
@@ -156,7 +157,7 @@ struct inode *fb_iget(struct super_block *sb, struct inode *lower)
 	if (!igrab(lower))
 		return ERR_PTR(-ESTALE);
 	inode = iget5_locked_rcu(sb, (unsigned long)lower, fb_inode_test, fb_inode_set, lower);
-	if (!inode || !(inode->i_state & I_NEW)) {
+	if (!inode || !(inode_state_read_once(inode) & I_NEW)) {
 		iput(lower);
 		return inode ?: ERR_PTR(-ENOMEM);
 	}

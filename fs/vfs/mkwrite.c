@@ -17,6 +17,7 @@
 #include <linux/fs.h>
 #include <linux/mm.h>
 
+#include "../../compat/dax.h"
 #include "../page/index.h"
 #include "../page/page.h"
 #include "../page/times.h"
@@ -61,18 +62,12 @@ vm_fault_t fb_prepare_folio(struct vm_fault *vmf)
 	return ret;
 }
 
-/*
- * A store to a DAX page: the entry is writable at once. vmf_insert_mixed_mkwrite() isn't exported, and
- * vmf_insert_mixed() takes the protection from the mapping's, which lets us hear of the first store; but
- * we have heard of it. It only reads the mapping it is given.
- */
+/* A store to a DAX page: the entry is writable at once, for we have heard of it. */
 static vm_fault_t fb_map_dax_writable(struct fb_inode *fi, struct fb_page *page, struct vm_fault *vmf)
 {
 	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
-	struct vm_area_struct vma = *vmf->vma;
 
-	vma.vm_page_prot = vm_get_page_prot(vma.vm_flags);
-	return vmf_insert_mixed(&vma, vmf->address, fb_page_pfn_t(fsb, page));
+	return compat_map_dax_writable(vmf, fb_page_pfn(fsb, page), !fsb->is_volatile);
 }
 
 /* True if a crash could take bytes of the file in this page. Bytes appended behind the page don't count. */

@@ -4,8 +4,8 @@
 #define FOREBAY_VFS_MKWRITE_H
 
 #include <linux/mm.h>
-#include <linux/pfn_t.h>
 
+#include "../../compat/attr.h"
 #include "../forebay.h"
 #include "../page/page.h"
 #include "../pin/vma.h"
@@ -26,24 +26,15 @@ static inline struct fb_inode *fb_vma_inode(const struct vm_area_struct *vma)
 	return FB_I(d_inode(backing_file_user_path(vma->vm_file)->dentry));
 }
 
-/*
- * An emulated device's pages are mapped by number alone: they are no device's, and the kernel would take
- * them for the lower file's. So no task can take a reference on one through a mapping (get_user_pages()).
- */
-static inline pfn_t fb_page_pfn_t(const struct fb_sb *fsb, const struct fb_page *page)
-{
-	return __pfn_to_pfn_t(fb_page_pfn(fsb, page), fsb->is_volatile ? PFN_SPECIAL : PFN_DEV | PFN_MAP);
-}
-
 static inline int fb_lock_page_range(struct fb_inode *fi, struct fb_range *range, pgoff_t index)
 {
 	return fb_range_lock(&fi->ranges, range, index, index, FB_RANGE_KILLABLE);
 }
 
 /* True if the file has lost its last name. A file that never had one (O_TMPFILE) may get one yet. */
-static inline bool fb_is_gone_for_good(const struct fb_inode *fi)
+static inline bool fb_is_gone_for_good(struct fb_inode *fi)
 {
-	return !fi->vfs_inode.i_nlink && !(READ_ONCE(fi->vfs_inode.i_state) & I_LINKABLE);
+	return !fi->vfs_inode.i_nlink && !(inode_state_read_once(&fi->vfs_inode) & I_LINKABLE);
 }
 
 #endif

@@ -10,6 +10,8 @@
 #include <linux/file.h>
 #include <linux/mm.h>
 
+#include "../../compat/backing.h"
+#include "../../compat/mmap.h"
 #include "../lower/lower.h"
 #include "../page/record.h"
 #include "../pin/vma.h"
@@ -61,7 +63,7 @@ static int fb_vma_file_mmap(struct file *file, struct vm_area_struct *vma)
 {
 	struct fb_sb *fsb = FB_SB(d_inode(backing_file_user_path(file)->dentry)->i_sb);
 	const struct vm_operations_struct *ops;
-	int err = file_inode(file)->i_fop->mmap(file, vma);
+	int err = compat_mmap(file_inode(file)->i_fop, file, vma);
 
 	/* Operations of their own, and no page for us to see. */
 	if (err || IS_DAX(file_inode(file)))
@@ -134,7 +136,7 @@ static const struct file_operations fb_vma_file_operations = {
  */
 int fb_mmap(struct file *file, struct vm_area_struct *vma)
 {
-	struct backing_file_ctx ctx = { .cred = current_cred(), .user_file = file, .accessed = NULL };
+	struct backing_file_ctx ctx = { .cred = current_cred(), COMPAT_USER_FILE(file) .accessed = NULL };
 	/*
 	 * The kernel hands the flag on for any mapping. A private one has nothing to be durable; nor has that
 	 * of a caller that may not write, and moves no pages.

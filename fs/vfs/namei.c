@@ -5,7 +5,7 @@
  * An upper dentry has its lower dentry in d_fsdata, from lookup until it is
  * freed, with a reference. A positive one keeps the same lower dentry: a rename
  * moves both. A negative one gets another lower dentry when a name is created,
- * because the old one may have been dropped below. fb_find() looks every name up
+ * because the old one may have been dropped below. Every name is looked up
  * again under the lock of the lower directory before it is changed, so that a
  * tree that was changed underneath gives -ESTALE and no harm.
  *
@@ -16,6 +16,7 @@
 #include <linux/file.h>
 #include <linux/rcupdate.h>
 
+#include "../../compat/names.h"
 #include "../lower/attr.h"
 #include "../lower/lower.h"
 #include "attr.h"
@@ -49,52 +50,52 @@ static struct inode *fb_lower_dir(const struct dentry *dentry)
 }
 
 /*
- * Look @dentry's name up below; the lower directory is locked. On success
- * fb_lower_dentry() is what has the name now.
+ * @lower was found below by @dentry's name, and the lower directory is locked: is it what @dentry stands for?
+ * On success it is fb_lower_dentry().
  */
-static int fb_find(struct dentry *dentry)
+static int fb_found(struct dentry *dentry, struct dentry *lower)
 {
 	struct inode *inode = d_inode(dentry);
-	struct dentry *lower;
 
-	lower = lookup_one(fb_lower_idmap(dentry), dentry->d_name.name,
-			   fb_lower_dentry(dentry->d_parent), dentry->d_name.len);
-	if (IS_ERR(lower))
-		return PTR_ERR(lower);
 	if (inode ? lower != fb_lower_dentry(dentry) || d_inode(lower) != FB_I(inode)->lower :
 		    d_really_is_positive(lower)) {
-		dput(lower);
 		d_drop(dentry);
 		return -ESTALE;
 	}
 	if (!inode)
-		lower = xchg(&dentry->d_fsdata, lower);
-	dput(lower);
+		dput(xchg(&dentry->d_fsdata, dget(lower)));
 	return 0;
 }
 
-/* Begin to change a name: may write below, credentials, lock, look-up. */
-static int fb_begin(struct mnt_idmap *idmap, struct dentry *dentry, const struct cred **old)
+/*
+ * Begin to change a name: may write below, credentials, lock, look-up. Returns the lower dentry, with a
+ * reference, or an ERR_PTR.
+ */
+static struct dentry *fb_begin(struct mnt_idmap *idmap, struct dentry *dentry, const struct cred **old)
 {
 	struct fb_sb *fsb = FB_SB(dentry->d_sb);
-	struct inode *lower_dir = fb_lower_dir(dentry);
+	struct dentry *lower;
 	int err;
 
 	err = fb_begin_below(idmap, fsb, old);
 	if (err)
-		return err;
-	inode_lock_nested(lower_dir, I_MUTEX_PARENT);
-	err = fb_find(dentry);
-	if (err) {
-		inode_unlock(lower_dir);
-		fb_end_below(fsb, *old);
-	}
-	return err;
+		return ERR_PTR(err);
+	lower = compat_start_changing(fb_lower_idmap(dentry), fb_lower_dentry(dentry->d_parent),
+				      &dentry->d_name, d_really_is_positive(dentry));
+	if (lower == ERR_PTR(-ESTALE))
+		d_drop(dentry);
+	err = PTR_ERR_OR_ZERO(lower) ?: fb_found(dentry, lower);
+	if (!err)
+		return lower;
+	compat_end_changing(lower);
+	fb_end_below(fsb, *old);
+	return ERR_PTR(err);
 }
 
-static void fb_end(struct dentry *dentry, const struct cred *old)
+/* @lower is from fb_begin(), or an ERR_PTR after a failure that has unlocked the lower directory. */
+static void fb_end(struct dentry *dentry, struct dentry *lower, const struct cred *old)
 {
-	inode_unlock(fb_lower_dir(dentry));
+	compat_end_changing(lower);
 	fb_end_below(FB_SB(dentry->d_sb), old);
 	fb_copy_attr(d_inode(dentry->d_parent));
 }
@@ -108,8 +109,8 @@ static struct dentry *fb_lookup(struct inode *dir, struct dentry *dentry, unsign
 
 	/* We aren't told the idmapping, and the VFS has checked the permission. */
 	old = override_creds(fsb->cred);
-	lower = lookup_one_unlocked(fb_lower_idmap(dentry), dentry->d_name.name,
-				    fb_lower_dentry(dentry->d_parent), dentry->d_name.len);
+	lower = compat_lookup_one_unlocked(fb_lower_idmap(dentry), &dentry->d_name,
+					   fb_lower_dentry(dentry->d_parent));
 	revert_creds(old);
 	if (IS_ERR(lower))
 		return lower;
@@ -145,6 +146,16 @@ static int fb_instantiate(struct dentry *dentry)
 	return 0;
 }
 
+/* Makes a directory; the return value takes the place of @lower. */
+static struct dentry *fb_make_dir(struct dentry *dentry, struct dentry *lower, umode_t mode)
+{
+	lower = compat_vfs_mkdir(fb_lower_idmap(dentry), fb_lower_dir(dentry), lower, mode);
+	/* The file system may have had a dentry for it already. */
+	if (!IS_ERR(lower) && lower != fb_lower_dentry(dentry))
+		dput(xchg(&dentry->d_fsdata, dget(lower)));
+	return lower;
+}
+
 static int fb_make(struct mnt_idmap *idmap, struct dentry *dentry, umode_t mode, dev_t rdev,
 		   const char *target)
 {
@@ -154,39 +165,43 @@ static int fb_make(struct mnt_idmap *idmap, struct dentry *dentry, umode_t mode,
 	struct dentry *lower;
 	int err;
 
-	err = fb_begin(idmap, dentry, &old);
-	if (err)
-		return err;
-	lower = fb_lower_dentry(dentry);
+	lower = fb_begin(idmap, dentry, &old);
+	if (IS_ERR(lower))
+		return PTR_ERR(lower);
 	switch (mode & S_IFMT) {
 	case S_IFREG:
-		err = vfs_create(lower_idmap, lower_dir, lower, mode, true);
+		err = compat_vfs_create(lower_idmap, lower_dir, lower, mode);
 		break;
 	case S_IFDIR:
-		err = vfs_mkdir(lower_idmap, lower_dir, lower, mode);
+		lower = fb_make_dir(dentry, lower, mode);
+		err = PTR_ERR_OR_ZERO(lower);
 		break;
 	case S_IFLNK:
-		err = vfs_symlink(lower_idmap, lower_dir, lower, target);
+		err = compat_vfs_symlink(lower_idmap, lower_dir, lower, target);
 		break;
 	default:
-		err = vfs_mknod(lower_idmap, lower_dir, lower, mode, rdev);
+		err = compat_vfs_mknod(lower_idmap, lower_dir, lower, mode, rdev);
 		break;
 	}
-	fb_end(dentry, old);
+	fb_end(dentry, lower, old);
 	return err ?: fb_instantiate(dentry);
 }
 
 static int fb_create(struct mnt_idmap *idmap, struct inode *dir, struct dentry *dentry,
-		     umode_t mode, bool excl)
+		     umode_t mode)
 {
 	return fb_make(idmap, dentry, mode | S_IFREG, 0, NULL);
 }
 
-static int fb_mkdir(struct mnt_idmap *idmap, struct inode *dir, struct dentry *dentry,
-		    umode_t mode)
+COMPAT_DEFINE_CREATE(fb_create)
+
+static struct dentry *fb_mkdir(struct mnt_idmap *idmap, struct inode *dir, struct dentry *dentry,
+			       umode_t mode)
 {
-	return fb_make(idmap, dentry, mode | S_IFDIR, 0, NULL);
+	return ERR_PTR(fb_make(idmap, dentry, mode | S_IFDIR, 0, NULL));
 }
+
+COMPAT_DEFINE_MKDIR(fb_mkdir)
 
 static int fb_mknod(struct mnt_idmap *idmap, struct inode *dir, struct dentry *dentry,
 		    umode_t mode, dev_t rdev)
@@ -204,14 +219,15 @@ static int fb_link(struct dentry *old_dentry, struct inode *dir, struct dentry *
 {
 	struct inode *inode = d_inode(old_dentry);
 	const struct cred *old;
+	struct dentry *lower;
 	int err;
 
-	err = fb_begin(NULL, dentry, &old);
-	if (err)
-		return err;
-	err = vfs_link(fb_lower_dentry(old_dentry), fb_lower_idmap(dentry), fb_lower_dir(dentry),
-		       fb_lower_dentry(dentry), NULL);
-	fb_end(dentry, old);
+	lower = fb_begin(NULL, dentry, &old);
+	if (IS_ERR(lower))
+		return PTR_ERR(lower);
+	err = vfs_link(fb_lower_dentry(old_dentry), fb_lower_idmap(dentry), fb_lower_dir(dentry), lower,
+		       NULL);
+	fb_end(dentry, lower, old);
 	if (err)
 		return err;
 	fb_copy_attr(inode);
@@ -221,7 +237,8 @@ static int fb_link(struct dentry *old_dentry, struct inode *dir, struct dentry *
 	return 0;
 }
 
-static int fb_remove(struct dentry *dentry)
+/* Both unlink and rmdir. */
+static int fb_remove(struct inode *dir, struct dentry *dentry)
 {
 	struct inode *inode = d_inode(dentry);
 	const struct cred *old;
@@ -229,16 +246,16 @@ static int fb_remove(struct dentry *dentry)
 	int err;
 
 	fb_last_name_goes(inode, true);
-	err = fb_begin(NULL, dentry, &old);
+	lower = fb_begin(NULL, dentry, &old);
+	err = PTR_ERR_OR_ZERO(lower);
 	if (err)
 		goto failed;
-	lower = dget(fb_lower_dentry(dentry));	/* not the last user: d_delete() shan't make it negative */
+	/* With our reference and the upper dentry's, d_delete() doesn't make it negative. */
 	if (d_is_dir(lower))
-		err = vfs_rmdir(fb_lower_idmap(dentry), fb_lower_dir(dentry), lower);
+		err = compat_vfs_rmdir(fb_lower_idmap(dentry), fb_lower_dir(dentry), lower);
 	else
 		err = vfs_unlink(fb_lower_idmap(dentry), fb_lower_dir(dentry), lower, NULL);
-	dput(lower);
-	fb_end(dentry, old);
+	fb_end(dentry, lower, old);
 	if (err)
 		goto failed;
 	fb_copy_attr(inode);
@@ -250,60 +267,41 @@ failed:
 	return err;
 }
 
-static int fb_unlink(struct inode *dir, struct dentry *dentry)
+/* The rename below, with the lower mount's right to write and the credentials for it. */
+static int fb_rename_there(struct dentry *old_dentry, struct dentry *new_dentry, unsigned int flags)
 {
-	return fb_remove(dentry);
-}
-
-static int fb_rmdir(struct inode *dir, struct dentry *dentry)
-{
-	return fb_remove(dentry);
-}
-
-/* The rename below, with both lower directories locked. */
-static int fb_rename_locked(struct dentry *old_dentry, struct dentry *new_dentry,
-			    unsigned int flags, struct dentry *trap)
-{
-	struct renamedata rd = {
-		.old_mnt_idmap = fb_lower_idmap(old_dentry),
-		.old_dir = fb_lower_dir(old_dentry),
-		.new_mnt_idmap = fb_lower_idmap(new_dentry),
-		.new_dir = fb_lower_dir(new_dentry),
+	struct compat_renamedata rd = {
+		.mnt_idmap = fb_lower_idmap(old_dentry),
+		.old_parent = fb_lower_dentry(old_dentry->d_parent),
+		.new_parent = fb_lower_dentry(new_dentry->d_parent),
 		.flags = flags,
 	};
 	int err;
 
-	err = fb_find(old_dentry) ?: fb_find(new_dentry);
+	err = compat_start_renaming(&rd, &old_dentry->d_name, &new_dentry->d_name);
+	if (err == -ESTALE) {		/* of one of them, which the next look-up finds out */
+		d_drop(old_dentry);
+		d_drop(new_dentry);
+	}
 	if (err)
 		return err;
-	rd.old_dentry = fb_lower_dentry(old_dentry);
-	rd.new_dentry = fb_lower_dentry(new_dentry);
-	/* The VFS has seen to this, unless the tree below is another one by now. */
-	if (rd.old_dentry == trap || rd.new_dentry == trap)
-		return -ESTALE;
-	return vfs_rename(&rd);
+	err = fb_found(old_dentry, rd.old_dentry) ?: fb_found(new_dentry, rd.new_dentry) ?:
+	      compat_vfs_rename(&rd);
+	compat_end_renaming(&rd);
+	return err;
 }
 
 static int fb_rename_below(struct mnt_idmap *idmap, struct dentry *old_dentry,
 			   struct dentry *new_dentry, unsigned int flags)
 {
-	struct dentry *old_dir = fb_lower_dentry(old_dentry->d_parent);
-	struct dentry *new_dir = fb_lower_dentry(new_dentry->d_parent);
 	struct fb_sb *fsb = FB_SB(old_dentry->d_sb);
 	const struct cred *old;
-	struct dentry *trap;
 	int err;
 
 	err = fb_begin_below(idmap, fsb, &old);
 	if (err)
 		return err;
-	trap = lock_rename(new_dir, old_dir);
-	if (IS_ERR(trap)) {
-		err = PTR_ERR(trap);
-	} else {
-		err = fb_rename_locked(old_dentry, new_dentry, flags, trap);
-		unlock_rename(new_dir, old_dir);
-	}
+	err = fb_rename_there(old_dentry, new_dentry, flags);
 	fb_end_below(fsb, old);
 	return err;
 }
@@ -384,7 +382,8 @@ static const char *fb_get_link(struct dentry *dentry, struct inode *inode,
  * The lower inode is read before the lock, and the upper one after it, so that a
  * change which is over by then is seen on both sides.
  */
-static int fb_d_revalidate(struct dentry *dentry, unsigned int flags)
+static int fb_d_revalidate(struct inode *parent, const struct qstr *name, struct dentry *dentry,
+			   unsigned int flags)
 {
 	struct inode *lower_inode, *inode, *dir;
 	struct dentry *lower;
@@ -406,24 +405,26 @@ static int fb_d_revalidate(struct dentry *dentry, unsigned int flags)
 	return valid;
 }
 
+COMPAT_DEFINE_REVALIDATE(fb_d_revalidate)
+
 static void fb_d_release(struct dentry *dentry)
 {
 	dput(fb_lower_dentry(dentry));
 }
 
 const struct dentry_operations fb_dentry_operations = {
-	.d_revalidate	= fb_d_revalidate,
+	.d_revalidate	= COMPAT_REVALIDATE(fb_d_revalidate),
 	.d_release	= fb_d_release,
 };
 
 const struct inode_operations fb_dir_inode_operations = {
 	.lookup		= fb_lookup,
-	.create		= fb_create,
+	.create		= COMPAT_CREATE(fb_create),
 	.link		= fb_link,
-	.unlink		= fb_unlink,
+	.unlink		= fb_remove,
 	.symlink	= fb_symlink,
-	.mkdir		= fb_mkdir,
-	.rmdir		= fb_rmdir,
+	.mkdir		= COMPAT_MKDIR(fb_mkdir),
+	.rmdir		= fb_remove,
 	.mknod		= fb_mknod,
 	.rename		= fb_rename,
 	.tmpfile	= fb_tmpfile,

@@ -11,6 +11,7 @@
 #include <linux/fadvise.h>
 #include <linux/uaccess.h>
 
+#include "../../compat/cred.h"
 #include "../page/index.h"
 #include "../page/record.h"
 #include "../pin/pin.h"
@@ -152,7 +153,7 @@ long fb_ioctl_range(struct file *file, unsigned int nr, const struct forebay_ran
 	bool pin = nr == _IOC_NR(FOREBAY_IOC_PIN), attach = nr == _IOC_NR(FOREBAY_IOC_ATTACH);
 	struct fb_inode *fi = FB_I(file_inode(file));
 	struct fb_pin_owner owner = { .uid = current_uid(),
-				      .privileged = has_capability_noaudit(current, CAP_IPC_LOCK) };
+				      .privileged = compat_task_is_capable(CAP_IPC_LOCK) };
 	pgoff_t first, last;
 	int err;
 

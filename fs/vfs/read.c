@@ -11,6 +11,7 @@
 #include <linux/file.h>
 #include <linux/uio.h>
 
+#include "../../compat/backing.h"
 #include "../page/index.h"
 #include "../page/page.h"
 #include "../page/size.h"
@@ -52,7 +53,7 @@ static ssize_t fb_read_cached(struct kiocb *iocb, struct iov_iter *to, size_t le
 static ssize_t fb_read_lower(struct fb_inode *fi, struct kiocb *iocb, struct iov_iter *to, size_t len,
 			     const struct fb_size_seen *end)
 {
-	struct backing_file_ctx ctx = { .cred = current_cred(), .user_file = iocb->ki_filp };
+	struct backing_file_ctx ctx = { .cred = current_cred(), COMPAT_USER_FILE(iocb->ki_filp) };
 	ssize_t ret;
 
 	if (iocb->ki_flags & IOCB_DIRECT) {
@@ -208,7 +209,7 @@ ssize_t fb_read_iter(struct kiocb *iocb, struct iov_iter *to)
 ssize_t fb_splice_read(struct file *in, loff_t *pos, struct pipe_inode_info *pipe, size_t len,
 		       unsigned int flags)
 {
-	struct backing_file_ctx ctx = { .cred = current_cred(), .user_file = in };
+	struct backing_file_ctx ctx = { .cred = current_cred(), COMPAT_USER_FILE(in) };
 	struct fb_inode *fi = FB_I(file_inode(in));
 	loff_t size = i_size_read(&fi->vfs_inode);
 	struct fb_range range;
@@ -222,7 +223,7 @@ ssize_t fb_splice_read(struct file *in, loff_t *pos, struct pipe_inode_info *pip
 	if (ret)
 		return ret;
 	if (fb_lower_span(fi, *pos, len) == len)
-		ret = backing_file_splice_read(fb_lower_file(in), pos, pipe, len, flags, &ctx);
+		ret = compat_splice_read(fb_lower_file(in), in, pos, pipe, len, flags, &ctx);
 	else
 		ret = -ESTALE;
 	fb_range_unlock(&fi->ranges, &range);

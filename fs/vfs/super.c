@@ -21,6 +21,7 @@
 #include <linux/seq_file.h>
 #include <linux/statfs.h>
 
+#include "../../compat/names.h"
 #include "../fail.h"
 #include "../lower/lower.h"
 #include "../page/alloc.h"
@@ -111,7 +112,7 @@ static void fb_init_super(struct super_block *sb, struct fb_sb *fsb)
 	fsb->sb = sb;
 	fsb->lower_wb_err = errseq_sample(&lower->s_wb_err);
 	sb->s_op = &fb_super_operations;
-	sb->s_d_op = &fb_dentry_operations;
+	set_default_d_op(sb, &fb_dentry_operations);
 	sb->s_xattr = fb_xattr_handlers;
 	sb->s_export_op = &fb_export_operations;
 	sb->s_magic = FOREBAY_SUPER_MAGIC;

@@ -11,6 +11,8 @@
 #include <linux/file.h>
 #include <linux/uio.h>
 
+#include "../../compat/attr.h"
+#include "../../compat/backing.h"
 #include "../page/index.h"
 #include "../page/page.h"
 #include "../page/size.h"
@@ -51,6 +53,8 @@ static void fb_end_write(struct file *file, loff_t pos, ssize_t ret)
 	fb_size_grew(inode, pos);
 }
 
+COMPAT_DEFINE_END_WRITE(fb_end_write)
+
 /* Writes @len bytes into the lower file's page cache, as far as that goes without a page fault. */
 static ssize_t fb_write_cached(struct kiocb *iocb, struct iov_iter *from, size_t len)
 {
@@ -78,7 +82,8 @@ static ssize_t fb_write_cached(struct kiocb *iocb, struct iov_iter *from, size_t
 static ssize_t fb_write_lower(struct fb_inode *fi, struct kiocb *iocb, struct iov_iter *from)
 {
 	struct backing_file_ctx ctx = {
-		.cred = current_cred(), .user_file = iocb->ki_filp, .end_write = fb_end_write };
+		.cred = current_cred(), COMPAT_USER_FILE(iocb->ki_filp)
+		.end_write = COMPAT_END_WRITE(fb_end_write) };
 	size_t len = fb_lower_span(fi, iocb->ki_pos, iov_iter_count(from));
 	/* An asynchronous write syncs below when it ends; what is done here syncs at the end of all. */
 	int own = is_sync_kiocb(iocb) ? IOCB_DSYNC | IOCB_SYNC | IOCB_APPEND : IOCB_APPEND;
@@ -277,7 +282,7 @@ static ssize_t fb_write_locked(struct fb_inode *fi, struct kiocb *iocb, struct i
 		return ret;
 	if (IS_IMMUTABLE(&fi->vfs_inode))	/* since it was opened */
 		return -EPERM;
-	ret = file_remove_privs_flags(iocb->ki_filp, iocb->ki_flags);
+	ret = compat_remove_privs(iocb);
 	if (ret)
 		return ret;
 	/* After a truncation that is not durable below, the lower file can't sync by itself. */

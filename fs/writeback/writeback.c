@@ -211,8 +211,8 @@ static int fb_batch_end(struct fb_inode *fi, struct fb_batch *batch, int err)
 	if (err) {
 		fb_count(fsb, FB_WRITEBACK_ERRORS, 1);
 		mapping_set_error(fi->vfs_inode.i_mapping, err);
-		pr_err_ratelimited("%s: writing back inode %lu failed: error %d; its pages stay in PMem\n",
-				   fsb->cache_name, fi->vfs_inode.i_ino, err);
+		pr_err_ratelimited("%s: writing back inode %llu failed: error %d; its pages stay in PMem\n",
+				   fsb->cache_name, (u64)fi->vfs_inode.i_ino, err);
 	}
 	return err;
 }

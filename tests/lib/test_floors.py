@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = ("core", "fs", "dm", "emu", "include")
+FOLDERS = ("compat", "core", "fs", "dm", "emu", "include")
 
 
 def floors(root):
