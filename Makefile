@@ -5,7 +5,9 @@
 # never mix and the tree stays clean. vm/run hands the guest what lies there.
 
 KERNEL ?= stock
-DEBUG_KERNEL := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/forebay/debug-kernel
+CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/forebay
+DEBUG_KERNEL := $(CACHE)/debug-kernel
+FETCHED := $(CACHE)/linux
 
 ifeq ($(KERNEL),stock)
 KREL = $(notdir $(lastword $(shell ls -vd /lib/modules/6.12*-amd64)))
@@ -13,8 +15,17 @@ KDIR = /lib/modules/$(KREL)/build
 else ifeq ($(KERNEL),debug)
 KREL = $(shell cat $(DEBUG_KERNEL)/release)
 KDIR = $(DEBUG_KERNEL)/build
+else ifneq ($(wildcard $(FETCHED)/$(KERNEL)/release),)
+# Built where its own compiler is (docs/kernels.md).
+KROOT = $(FETCHED)/$(KERNEL)/root
+KREL = $(shell cat $(FETCHED)/$(KERNEL)/release)
+KDIR = /usr/lib/modules/$(KREL)/build
+INSIDE = vm/inside $(KROOT)
+else ifneq ($(wildcard $(KERNEL)/Makefile),)
+KREL = $(shell $(MAKE) -s -C $(KERNEL) kernelrelease)
+KDIR = $(KERNEL)
 else
-$(error KERNEL is stock or debug, not '$(KERNEL)')
+$(error KERNEL is stock, debug, the series of a fetched kernel (scripts/setup --for kernels) or a build folder, not '$(KERNEL)')
 endif
 
 KMOD = build/kmod/$(KREL)
@@ -23,16 +34,16 @@ KMOD_FILTER = --delete --include='*/' --exclude='*.mod.c' --exclude=compat/featu
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
-	@echo 'Options: KERNEL=stock|debug'
+	@echo 'Options: KERNEL=stock|debug|7.3|PATH (docs/kernels.md)'
 
 setup: ## install what a fresh Debian 12 lacks
 	scripts/setup
 
 modules: ## build the kernel modules into build/kmod/<release>/
-	@test -n '$(KREL)' -a -d '$(KDIR)' || { echo 'no $(KERNEL) kernel to build for: make setup, or make debug-kernel' >&2; exit 1; }
+	@test -n '$(KREL)' -a -d '$(KROOT)$(KDIR)' || { echo 'no $(KERNEL) kernel to build for: make setup, or make debug-kernel' >&2; exit 1; }
 	@mkdir -p $(KMOD)
 	rsync -a --prune-empty-dirs $(KMOD_FILTER) Kbuild $(wildcard $(KMOD_SOURCES)) $(KMOD)/
-	$(MAKE) -C $(KDIR) M=$(CURDIR)/$(KMOD) $(CHECK_FLAGS) modules
+	$(if $(INSIDE),$(INSIDE) make $(if $(KCFLAGS),KCFLAGS='$(KCFLAGS)'),$(MAKE)) -C $(KDIR) M=$(CURDIR)/$(KMOD) $(CHECK_FLAGS) modules
 
 demo: ## Redis and fio on four systems, then a power cut; installs and builds what it needs (5 minutes)
 	began=$$(date +%s) && scripts/setup --for demo && $(MAKE) --no-print-directory modules tools && \
@@ -75,6 +86,12 @@ test-core: ## run the tests of core/ on the host: every crash state, with saniti
 test-vm: modules ## the file system's semantics, coherence, errors, in the guest (KERNEL=debug: under KASAN and lockdep)
 	$(MAKE) --no-print-directory tools
 	tests/run --kernel $(KERNEL) --jobs 2
+
+test-kernels: ## build with W=1, and run the tests in the guest, on each kernel that is there (scripts/setup --for kernels)
+	@for kernel in stock $(patsubst $(FETCHED)/%/release,%,$(wildcard $(FETCHED)/*/release)); do \
+		echo "== Linux $$kernel"; \
+		$(MAKE) --no-print-directory modules KERNEL=$$kernel CHECK_FLAGS=W=1e && \
+		$(MAKE) --no-print-directory tools && tests/run --kernel $$kernel || exit 1; done
 
 test-pmdk: modules tools ## unmodified PMDK programs through power cuts (N=4)
 	tests/pmdk/run $(or $(N),4)
@@ -147,4 +164,4 @@ uninstall: ## undo make install (the same PREFIX); before: unmount, `forebay wri
 clean: ## remove build/
 	rm -rf build
 
-.PHONY: help setup modules test test-all test-suites test-machine test-systemd test-host test-tools test-vm demo bench test-core test-apps attack debug-kernel test-pmdk test-agree powercut powercut-selftest powercut-emulated emucuts tools lib python install uninstall check clean
+.PHONY: help setup modules test test-all test-suites test-machine test-systemd test-host test-tools test-vm test-kernels demo bench test-core test-apps attack debug-kernel test-pmdk test-agree powercut powercut-selftest powercut-emulated emucuts tools lib python install uninstall check clean

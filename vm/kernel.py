@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from . import fetched
 from .settings import BUILD, CACHE, CHECKOUT, SetupError
 
 DEBUG_KERNEL = CACHE / "debug-kernel"
@@ -59,13 +60,20 @@ def module_name(path):
 
 
 def find(which):
-    """The kernel called `which`: 'stock', 'debug', or the path of a bzImage."""
+    """The kernel called `which`: 'stock', 'debug', a fetched one's series such as '7.3', or the path of a bzImage."""
     if which == "debug":
         release_file = DEBUG_KERNEL / "release"
         if not release_file.exists():
             raise SetupError("there is no debug kernel yet: make debug-kernel")
         release = release_file.read_text().strip()
         return Kernel(release, DEBUG_KERNEL / "vmlinux", _unpacked(release, DEBUG_KERNEL / "lib/modules" / release))
+    if re.fullmatch(r"\d+\.\d+", which):
+        folder = fetched.fetched(which)
+        if not folder:
+            raise SetupError(f"there is no kernel {which} yet: scripts/setup --for kernels")
+        release = (folder / "release").read_text().strip()
+        return Kernel(release, _uncompressed(fetched.image(folder, release), release),
+                      _unpacked(release, folder / "root/usr/lib/modules" / release))
     if which == "stock":
         images = sorted(Path("/boot").glob("vmlinuz-6.12*-amd64"), key=_version_key)
         if not images:
