@@ -11,7 +11,6 @@ import re
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 from .debian import RELEASES, archives
 from .settings import CACHE, SetupError
