@@ -91,12 +91,15 @@ static inline void pm_fence(void)
 #include <string.h>
 
 typedef __u8 u8;
+typedef __u16 u16;
 typedef __u32 u32;
 typedef __u64 u64;
 typedef __s64 s64;
 
+#define cpu_to_le16(v)	htole16(v)
 #define cpu_to_le32(v)	htole32(v)
 #define cpu_to_le64(v)	htole64(v)
+#define le16_to_cpu(v)	le16toh(v)
 #define le32_to_cpu(v)	le32toh(v)
 #define le64_to_cpu(v)	le64toh(v)
 
@@ -179,6 +182,11 @@ void pm_fence(void);
 #define BREAK_OPEN_FENCE	1
 #else
 #define BREAK_OPEN_FENCE	0
+#endif
+#ifdef FOREBAY_BREAK_DECIDE_FENCE	/* a name log's decisions count before they are durable */
+#define BREAK_DECIDE_FENCE	1
+#else
+#define BREAK_DECIDE_FENCE	0
 #endif
 
 #endif

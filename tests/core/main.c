@@ -34,6 +34,12 @@ static const struct {
 	{ "log-random", log_random_tests },
 	{ "log-damage", log_damage_tests },
 	{ "log-fuzz", log_fuzz_tests },
+	{ "names-basic", names_basic_tests },
+	{ "names-crash", names_crash_tests },
+	{ "names-sabotage", names_sabotage_tests },
+	{ "names-random", names_random_tests },
+	{ "names-damage", names_damage_tests },
+	{ "names-fuzz", names_fuzz_tests },
 };
 
 static bool chosen(const char *name, int argc, char **argv)

@@ -23,5 +23,11 @@ void log_sabotage_tests(void);
 void log_random_tests(void);
 void log_damage_tests(void);
 void log_fuzz_tests(void);
+void names_basic_tests(void);
+void names_crash_tests(void);
+void names_sabotage_tests(void);
+void names_random_tests(void);
+void names_damage_tests(void);
+void names_fuzz_tests(void);
 
 #endif
