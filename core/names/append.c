@@ -141,20 +141,20 @@ u64 nl_next(const struct nl *nl)
 /**
  * nl_settle - a lower sync has returned: opaque records before a place no longer hold commits up
  * @nl: log
- * @upto: nl_next() from before that sync began
+ * @end: nl_next() from before that sync began
  *
- * If there are opaque records behind @upto, commits reach @upto and no further. One number is
+ * If there are opaque records behind @end, commits reach @end and no further. One number is
  * remembered, not each opaque record.
  *
  * Context: Place lock. Doesn't sleep.
  */
-void nl_settle(struct nl *nl, u64 upto)
+void nl_settle(struct nl *nl, u64 end)
 {
-	if (nl->limit == NL_NO_LIMIT || upto <= nl->limit)
+	if (nl->limit == NL_NO_LIMIT || end <= nl->limit)
 		return;
-	if (nl->opaque < upto) {
+	if (nl->opaque < end) {
 		nl->opaque = 0;
-		upto = NL_NO_LIMIT;
+		end = NL_NO_LIMIT;
 	}
-	WRITE_ONCE(nl->limit, upto);
+	WRITE_ONCE(nl->limit, end);
 }

@@ -22,45 +22,45 @@ void nl_flush_lines(const struct nl *nl, u64 from, u64 to)
 }
 
 /*
- * Makes the records before @upto durable, if no commit or heartbeat has. Where CPU caches are in the
+ * Makes the records before @end durable, if no commit or heartbeat has. Where CPU caches are in the
  * persistence domain, nl_write() has.
  */
-static void flush_records(struct nl *nl, u64 upto)
+static void flush_records(struct nl *nl, u64 end)
 {
 	u64 from = max_t(u64, nl->flushed, nl->trim);
 
-	if (!nl->flush_caches || from >= upto)
+	if (!nl->flush_caches || from >= end)
 		return;
-	nl_flush_lines(nl, from, upto);
+	nl_flush_lines(nl, from, end);
 	if (!BREAK_DATA_FENCE)
 		pm_fence();
-	nl->flushed = upto;
+	nl->flushed = end;
 }
 
 /**
  * nl_commit - make all records before a place part of the log, durably
  * @nl: log
- * @upto: the end of a record, from nl_take()
+ * @end: the end of a record, from nl_take()
  *
  * After a power cut during this function, a prefix of the records is part of the log: those that were
  * before, or all of them. What records need besides (N2) is durable before the call.
  *
  * Context: Commit lock. Doesn't sleep.
- * Return: 0; -EAGAIN: a record before @upto is not done yet, and will be soon; -EBUSY: an opaque record
+ * Return: 0; -EAGAIN: a record before @end is not done yet, and will be soon; -EBUSY: an opaque record
  * is not settled, and the sync goes below.
  */
-int nl_commit(struct nl *nl, u64 upto)
+int nl_commit(struct nl *nl, u64 end)
 {
-	if (upto <= max_t(u64, nl->commit, nl->trim))
+	if (end <= max_t(u64, nl->commit, nl->trim))
 		return 0;
-	if (upto > READ_ONCE(nl->limit))
+	if (end > READ_ONCE(nl->limit))
 		return -EBUSY;
-	if (upto > READ_ONCE(nl->whole))
+	if (end > READ_ONCE(nl->whole))
 		return -EAGAIN;
-	flush_records(nl, upto);
-	nl_store(nl, NL_WORD_COMMIT, &nl->words->commit, upto);
+	flush_records(nl, end);
+	nl_store(nl, NL_WORD_COMMIT, &nl->words->commit, end);
 	pm_fence();
-	nl->commit = upto;
+	nl->commit = end;
 	return 0;
 }
 

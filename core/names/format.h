@@ -165,6 +165,7 @@ enum nl_field {
 	NL_F_XATTR = 12,	/* the name of an extended attribute, with its prefix; ACLs are such */
 	NL_F_VALUE = 13,	/* and its value */
 };
+
 #define NL_NR_FIELDS		14
 
 /*

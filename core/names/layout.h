@@ -95,7 +95,7 @@ static inline bool nl_fields_allowed(u32 kind, u32 has)
 				NL_HAS(SELF) | NL_HAS(SELF2) },
 	};
 
-	if (!kind || kind >= sizeof(nl_kinds) / sizeof(nl_kinds[0]))
+	if (!kind || kind > NL_OPAQUE)
 		return false;
 	return !(nl_kinds[kind].must & ~has) &&
 	       !(has & ~(nl_kinds[kind].must | nl_kinds[kind].may));

@@ -161,10 +161,10 @@ void nl_take(struct nl *nl, struct nl_place *place, u32 lines, bool opaque);
 void nl_write(const struct nl *nl, const struct nl_place *place, const struct nl_change *change);
 void nl_done(struct nl *nl, struct nl_place *place);
 u64 nl_next(const struct nl *nl);
-void nl_settle(struct nl *nl, u64 upto);
+void nl_settle(struct nl *nl, u64 end);
 
 /* Commit and heartbeat: commit.c. Both durable on return. */
-int nl_commit(struct nl *nl, u64 upto);
+int nl_commit(struct nl *nl, u64 end);
 void nl_beat(struct nl *nl, s64 time, s64 until);
 
 struct nl_beat {
@@ -176,7 +176,7 @@ struct nl_beat {
 void nl_beat_read(const struct nl *nl, struct nl_beat *beat);
 
 /* Trimming: trim.c. Durable on return. */
-int nl_trim(struct nl *nl, u64 upto);
+int nl_trim(struct nl *nl, u64 end);
 int nl_empty(struct nl *nl);
 
 /* Reading: read.c. */

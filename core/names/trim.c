@@ -19,22 +19,22 @@ static void store_trim(struct nl *nl, u64 place)
 /**
  * nl_trim - let go of all records before a place: storage has their changes
  * @nl: log
- * @upto: nl_next() from before a lower sync that has returned; nl_settle() was called with it
+ * @end: nl_next() from before a lower sync that has returned; nl_settle() was called with it
  *
  * Records that no commit has reached may be among them. Durable on return.
  *
  * Context: Commit lock. Doesn't sleep.
- * Return: 0; -EAGAIN: a record before @upto is not done yet; -EBUSY: nl_settle() was not called.
+ * Return: 0; -EAGAIN: a record before @end is not done yet; -EBUSY: nl_settle() was not called.
  */
-int nl_trim(struct nl *nl, u64 upto)
+int nl_trim(struct nl *nl, u64 end)
 {
-	if (upto <= nl->trim)
+	if (end <= nl->trim)
 		return 0;
-	if (upto > READ_ONCE(nl->limit))
+	if (end > READ_ONCE(nl->limit))
 		return -EBUSY;
-	if (upto > READ_ONCE(nl->whole))
+	if (end > READ_ONCE(nl->whole))
 		return -EAGAIN;
-	store_trim(nl, upto);
+	store_trim(nl, end);
 	return 0;
 }
 

@@ -188,5 +188,10 @@ void pm_fence(void);
 #else
 #define BREAK_DECIDE_FENCE	0
 #endif
+#ifdef FOREBAY_BREAK_COUNTER		/* a change counts as stored that the counter doesn't show */
+#define BREAK_COUNTER		1
+#else
+#define BREAK_COUNTER		0
+#endif
 
 #endif

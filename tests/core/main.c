@@ -40,6 +40,8 @@ static const struct {
 	{ "names-random", names_random_tests },
 	{ "names-damage", names_damage_tests },
 	{ "names-fuzz", names_fuzz_tests },
+	{ "names-judge", names_judge_tests },
+	{ "names-replay", names_replay_tests },
 };
 
 static bool chosen(const char *name, int argc, char **argv)

@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-static u8 region[NAMES_SIZE] __attribute__((aligned(4096)));
+static _Alignas(4096) u8 region[NAMES_SIZE];
 static struct nl nl;
 static struct nl_record record;
 

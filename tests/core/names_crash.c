@@ -83,10 +83,10 @@ static const char *judge(void *image)
 		names_view_read(&now, &nl);
 	if (run.scenario->raw && !run.acknowledged)
 		wrong = judge_format(before, after, &now);
-	else if (now.err)
-		return now.err == before->err ? NULL : nl_strerror(now.err);
-	else
+	else if (!now.err)
 		wrong = names_view_between(before, after, &now);
+	else
+		wrong = now.err == before->err ? NULL : nl_strerror(now.err);
 	return wrong || now.err || nl.bad & NL_BAD_TRIM_WORD ? wrong : judge_next_life(&nl, image);
 }
 

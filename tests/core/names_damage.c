@@ -9,7 +9,7 @@
 
 #include <stdio.h>
 
-static u8 region[NAMES_SIZE] __attribute__((aligned(4096)));
+static _Alignas(4096) u8 region[NAMES_SIZE];
 static u8 good[NAMES_SIZE];
 static struct nl nl;
 static struct nl_record record;

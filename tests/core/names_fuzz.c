@@ -6,6 +6,7 @@
  * The same seed gives the same images. FUZZ_CASES and FUZZ_SEED in the environment make it longer or other.
  */
 #include "names/layout.h"
+#include "names/replay.h"
 #include "names_crash.h"
 #include "test.h"
 
@@ -96,7 +97,7 @@ static void mutate_record(struct nl *nl)
 	memcpy(bytes, record.bytes, lines * NL_LINE);
 	rec = (void *)bytes;
 	for (u32 n = 1 + sim_random(3); n; n--)
-		bytes[16 + sim_random(lines * NL_LINE - 16)] = sim_random(2) ? sim_random(256) : sim_random(16);
+		bytes[16 + sim_random(lines * NL_LINE - 16)] = sim_random(sim_random(2) ? 256 : 16);
 	if (sim_random(2))
 		rec->lines = cpu_to_le16(lines);
 	rec->crc = 0;
@@ -183,6 +184,46 @@ static void read_all(const struct nl *nl)
 	EXPECT(!nl_cursor_next(&cursor, &record));
 }
 
+static int random_look(void *arg, const struct nl_identity *dir, u64 *counter, s64 *ctime)
+{
+	(void)arg;
+	EXPECT(dir->len <= NL_HANDLE_MAX);
+	*counter = sim_random(2) ? sim_random(200) : evil(100);
+	*ctime = evil(5100);
+	return sim_random(4) ? 0 : -ENOENT;
+}
+
+/* A judgment and all steps of replay end, whatever the records say and storage has. */
+static void conclude(struct nl *nl)
+{
+	static struct nl_node nodes[256];
+	static struct nl_record other;
+	struct nl_replay_sizes sizes;
+	struct nl_name names[256] = { };
+	u32 slots[512] = { }, steps = 0;
+	u8 bits[256] = { };
+	struct nl_nodes table = { .nodes = nodes, .max = 256, .slots = slots, .nr_slots = 512 };
+	struct nl_judge judge = {
+		.nl = nl, .record = &record, .nodes = table, .bits = bits, .look = random_look,
+	};
+	struct nl_bind bind = {
+		.nl = nl, .record = &record, .other = &other, .nodes = table, .names = names, .nr_names = 256,
+	};
+	struct nl_binding step;
+
+	if (nl_replay_sizes(nl, &record, &sizes) || sizes.nodes > 256 || sizes.names > 255 ||
+	    nl_bits_size(nl) > sizeof(bits))
+		return;
+	if (!nl->decided && (nl_judge(&judge) || nl_decide(nl, bits, judge.end)))
+		EXPECT(!"a log without damage gets no verdict");
+	memset(slots, 0, sizeof(slots));
+	if (nl_bind_start(&bind))
+		return;		/* it contradicts itself */
+	while (nl_bind_next(&bind, &step) > 0)
+		steps++;
+	EXPECT(steps <= sizes.nodes + sizes.names + sizes.records);
+}
+
 /* As a user that accepts the loss. */
 static void go_on(struct nl *nl)
 {
@@ -216,6 +257,7 @@ static void one_case(void)
 	opened++;
 	names_damage(&nl);
 	read_all(&nl);
+	conclude(&nl);
 	go_on(&nl);
 }
 

@@ -21,7 +21,7 @@ typedef void (*op_fn)(struct nl *nl);
 /* The step's operation, drawn before it runs, for it runs twice. */
 static struct {
 	u32 n, kinds[4], number;
-	u64 upto;
+	u64 end;
 } step;
 
 static bool recovering;		/* the log was opened, and not emptied yet */
@@ -57,8 +57,8 @@ static void op_beat(struct nl *nl)
 
 static void op_trim(struct nl *nl)
 {
-	nl_settle(nl, step.upto);
-	if (nl_trim(nl, step.upto))
+	nl_settle(nl, step.end);
+	if (nl_trim(nl, step.end))
 		abort();
 }
 
@@ -92,10 +92,10 @@ static op_fn draw(struct nl *nl)
 		step.kinds[i] = NL_CREATE + sim_random(NL_IFLAGS);
 	if (recovering)
 		return nl->decided || sim_random(2) ? op_empty : op_decide;
-	step.upto = ends[sim_random(4)];
+	step.end = ends[sim_random(4)];
 	switch (sim_random(10)) {
 	case 0:
-		return step.upto > nl->trim && step.upto <= nl->whole ? op_trim : NULL;
+		return step.end > nl->trim && step.end <= nl->whole ? op_trim : NULL;
 	case 1:
 		return op_beat;
 	case 2:

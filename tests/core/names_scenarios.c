@@ -26,16 +26,16 @@ static u64 append(struct nl *nl, enum nl_kind kind, u32 number)
 	return end;
 }
 
-static void commit(struct nl *nl, u64 upto)
+static void commit(struct nl *nl, u64 end)
 {
-	if (nl_commit(nl, upto))
+	if (nl_commit(nl, end))
 		abort();
 }
 
-static void trim(struct nl *nl, u64 upto)
+static void trim(struct nl *nl, u64 end)
 {
-	nl_settle(nl, upto);
-	if (nl_trim(nl, upto))
+	nl_settle(nl, end);
+	if (nl_trim(nl, end))
 		abort();
 }
 

@@ -29,5 +29,7 @@ void names_sabotage_tests(void);
 void names_random_tests(void);
 void names_damage_tests(void);
 void names_fuzz_tests(void);
+void names_replay_tests(void);
+void names_judge_tests(void);
 
 #endif

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Which records storage has, and whether its state can be explained at all.
+ *
+ * A record's change is on storage if and only if the change counter of each directory that it changed is
+ * greater there than before the change. Changes without a directory (attributes of other inodes) have no
+ * counter: they are absolute, and made again.
+ *
+ * Storage is explained if
+ *   - each directory has a state that the log knows: the ctime of the last change that storage has; or it
+ *     is newer than the last record that can be read, and not younger than the last heartbeat allows;
+ *   - no directory is older than its first record in the log, and every committed opaque record is there;
+ *   - all directories admit one cut. Changes of different directories may reach the lower journal in
+ *     another order than they take their places, so a record covers the span from where it began to its
+ *     place: no change that storage has began behind the place of one that it lacks.
+ *
+ * Nothing is written here.
+ */
+#include "layout.h"
+#include "replay.h"
+
+/* What the directories of a record say. */
+struct votes {
+	bool	yes;		/* storage has the change */
+	bool	no;		/* it has not */
+	bool	removed;	/* a directory is gone, so what came before its removal is there */
+};
+
+/* Storage can't be explained; the first reason counts. */
+static void verdict(struct nl_judge *judge, enum nl_verdict why, const struct nl_node *dir, u64 place)
+{
+	if (judge->verdict)
+		return;
+	judge->verdict = why;
+	judge->place = place;
+	judge->has_dir = dir;
+	if (dir)
+		judge->dir = dir->id;
+}
+
+/* Looks at a directory on storage, once. The handle of one that storage never had isn't decoded. */
+static int look(struct nl_judge *judge, struct nl_node *node)
+{
+	int err;
+
+	if (node->state != NL_NODE_UNKNOWN)
+		return 0;
+	if (node->born && !nl_bit(judge->nl, judge->bits, node->born)) {
+		node->state = NL_NODE_ABSENT;
+		return 0;
+	}
+	err = judge->look(judge->arg, &node->id, &node->counter, &node->ctime);
+	if (err && err != -ENOENT)
+		return err;
+	node->state = err ? NL_NODE_REMOVED : NL_NODE_PRESENT;
+	return 0;
+}
+
+/* A directory on storage: does it have the change? */
+static void vote_present(struct nl_judge *judge, struct nl_node *node, const struct nl_count *count,
+			 struct votes *votes)
+{
+	u64 place = judge->record->start;
+	bool has = node->counter > count->before || (BREAK_COUNTER && node->counter == count->before);
+
+	if (!node->stored && !node->unstored && node->counter < count->before)
+		verdict(judge, NL_ROLLED_BACK, node, place);
+	if (has && node->unstored)
+		verdict(judge, NL_CONTRADICTION, node, place);
+	if (has) {
+		votes->yes = true;
+		node->stored = true;
+		node->known = count->ctime;
+	} else {
+		votes->no = true;
+		node->unstored = true;
+	}
+}
+
+/* One of the record's directories. */
+static int vote(struct nl_judge *judge, const struct nl_identity *id, const struct nl_count *count,
+		struct votes *votes)
+{
+	struct nl_node *node = nl_node_get(&judge->nodes, id);
+	int err;
+
+	if (!node)
+		return -ENOSPC;
+	if (id->birth >= judge->nl->trim && id->birth != node->born)
+		verdict(judge, NL_CONTRADICTION, node, judge->record->start);
+	err = look(judge, node);
+	if (err)
+		return err;
+	node->place = judge->record->start;
+	if (node->state == NL_NODE_PRESENT)
+		vote_present(judge, node, count, votes);
+	else if (node->state == NL_NODE_ABSENT)
+		votes->no = true;
+	else
+		votes->removed = true;
+	return 0;
+}
+
+/* All directories that the record has changed. A directory that it made says nothing yet. */
+static int vote_all(struct nl_judge *judge, struct votes *votes)
+{
+	const struct nl_change *c = &judge->record->change;
+	int err = 0;
+
+	if (c->has & NL_HAS(DIR))
+		err = vote(judge, &c->dir.id, &c->dir.count, votes);
+	if (!err && c->has & NL_HAS(DIR2))
+		err = vote(judge, &c->dir2.id, &c->dir2.count, votes);
+	if (!err && c->has & NL_HAS(SELF) && c->kind != NL_CREATE)
+		err = vote(judge, &c->object, &c->self, votes);
+	if (!err && c->has & NL_HAS(SELF2))
+		err = vote(judge, &c->object2, &c->self2, votes);
+	return err;
+}
+
+/* A creation: storage has a directory's first state if it has the creation. */
+static int judge_creation(struct nl_judge *judge, bool stored)
+{
+	const struct nl_change *c = &judge->record->change;
+	struct nl_node *node = nl_node_born(&judge->nodes, judge->record);
+
+	if (!node && judge->nodes.nr == judge->nodes.max)
+		return -ENOSPC;
+	if (!node) {
+		verdict(judge, NL_CONTRADICTION, NULL, judge->record->start);
+		return 0;
+	}
+	node->nameless = c->kind == NL_TMPFILE;
+	if (c->has & NL_HAS(SELF)) {
+		node->stored = stored;
+		node->known = c->self.ctime;
+	}
+	return 0;
+}
+
+/*
+ * The object of any other change. Storage has it, if it has the change. A file that was created without a
+ * name is on storage if its first name is: without one it is deleted when storage is mounted.
+ */
+static void judge_object(struct nl_judge *judge, bool stored)
+{
+	const struct nl_change *c = &judge->record->change;
+	const struct nl_node *node;
+
+	if (!(c->has & NL_HAS(OBJECT)))
+		return;
+	node = nl_node_find(&judge->nodes, &c->object);
+	if (c->object.birth >= judge->nl->trim && (!node || node->born != c->object.birth))
+		verdict(judge, NL_CONTRADICTION, NULL, judge->record->start);
+	if (!stored || !node || !node->born || nl_bit(judge->nl, judge->bits, node->born))
+		return;
+	if (node->nameless && c->kind == NL_LINK)
+		nl_bit_set(judge->nl, judge->bits, node->born);
+	else
+		verdict(judge, NL_NO_CUT, NULL, judge->record->start);
+}
+
+static int judge_record(struct nl_judge *judge, bool committed)
+{
+	const struct nl_record *record = judge->record;
+	struct votes votes = { };
+	bool stored;
+	int err = vote_all(judge, &votes);
+
+	if (err)
+		return err;
+	stored = votes.yes || (votes.removed && !votes.no);
+	if (votes.no && (votes.yes || votes.removed))
+		verdict(judge, NL_NO_CUT, NULL, record->start);
+	if (committed && record->change.kind == NL_OPAQUE && votes.no)
+		verdict(judge, NL_ROLLED_BACK, NULL, record->start);
+	if (stored) {
+		nl_bit_set(judge->nl, judge->bits, record->start);
+		judge->began = max_t(u64, judge->began, record->began);
+	} else if (votes.no) {
+		judge->lacks = min_t(u64, judge->lacks, record->start);
+	}
+	if (judge->began > judge->lacks)
+		verdict(judge, NL_NO_CUT, NULL, record->start);
+	if (record->change.kind == NL_CREATE || record->change.kind == NL_TMPFILE)
+		return judge_creation(judge, stored);
+	judge_object(judge, stored);
+	return 0;
+}
+
+/* A directory on storage, after all its records: is its state one that the log explains? */
+static bool explained(const struct nl_judge *judge, const struct nl_node *node)
+{
+	if (!node->stored || node->ctime == node->known)
+		return true;
+	return !node->unstored && judge->beat.seq && node->ctime > node->known &&
+	       node->ctime <= judge->beat.until;
+}
+
+/**
+ * nl_judge - decide which records storage has
+ * @judge: what the caller sets is set, the rest is zero
+ *
+ * With NL_EXPLAINED, @judge->bits and @judge->end are for nl_decide(). With another verdict nothing may
+ * be changed on storage. No directory is looked at twice.
+ *
+ * Context: May sleep, and calls @judge->look; nothing changes the log or storage meanwhile.
+ * Return: 0: there is a verdict; -EUCLEAN: the log is damaged; -EEXIST: there are decisions; -ENOSPC: too
+ * few nodes; or an error of @judge->look.
+ */
+int nl_judge(struct nl_judge *judge)
+{
+	struct nl_cursor cursor;
+	int got, err;
+	u32 i;
+
+	if (judge->nl->decided)
+		return -EEXIST;
+	judge->lacks = NL_NO_LIMIT;
+	nl_beat_read(judge->nl, &judge->beat);
+	nl_cursor_start(&cursor, judge->nl);
+	while ((got = nl_cursor_next(&cursor, judge->record)) > 0) {
+		err = judge_record(judge, cursor.committed);
+		if (err)
+			return err;
+		cond_resched();
+	}
+	judge->damage = cursor.damage;
+	judge->end = cursor.place;
+	for (i = 0; i < judge->nodes.nr; i++) {
+		const struct nl_node *node = &judge->nodes.nodes[i];
+
+		if (node->state == NL_NODE_PRESENT && !explained(judge, node))
+			verdict(judge, NL_CHANGED, node, node->place);
+	}
+	return got;
+}

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* What recovery makes of single states of storage: explained or not, and why. */
+#include "names/layout.h"
+#include "names/replay.h"
+#include "names_log.h"
+#include "test.h"
+
+#define DIRS	8
+
+static _Alignas(4096) u8 region[NAMES_SIZE];
+static struct nl nl;
+static struct nl_record record;
+static struct nl_node nodes[32];
+static u32 slots[64];
+static u8 bits[256];
+static struct nl_judge judge;
+static u32 max_nodes = 32;
+
+/* What storage has of each directory. */
+static struct { u64 counter; s64 ctime; int err; bool forbidden; u32 looks; } there[DIRS];
+
+static void start(void)
+{
+	names_forget();
+	memset(region, 0, sizeof(region));
+	memset(there, 0, sizeof(there));
+	names_format(region, 1);
+	EXPECT(!nl_open(&nl, region, NAMES_SIZE, 0) && !nl_empty(&nl));
+}
+
+static int look(void *arg, const struct nl_identity *dir, u64 *counter, s64 *ctime)
+{
+	u32 number = dir->btime - 1000000;
+
+	EXPECT(arg == &nl && number < DIRS && !there[number].forbidden && !there[number].looks++);
+	*counter = there[number].counter;
+	*ctime = there[number].ctime;
+	return there[number].err;
+}
+
+static int run(void)
+{
+	judge = (struct nl_judge){
+		.nl = &nl, .record = &record, .bits = bits, .look = look, .arg = &nl,
+		.nodes = { .nodes = nodes, .max = max_nodes, .slots = slots, .nr_slots = 64 },
+	};
+	memset(slots, 0, sizeof(slots));
+	memset(bits, 0, sizeof(bits));
+	for (u32 i = 0; i < DIRS; i++)
+		there[i].looks = 0;
+	return nl_judge(&judge);
+}
+
+/* This verdict, with storage's state of directory 1. */
+static bool gives(u64 counter, s64 ctime, enum nl_verdict verdict)
+{
+	there[1].counter = counter;
+	there[1].ctime = ctime;
+	return !run() && judge.verdict == verdict &&
+	       (verdict == NL_EXPLAINED || judge.place || judge.has_dir);
+}
+
+static bool stored(u64 place)
+{
+	return nl_bit(&nl, bits, place);
+}
+
+static struct nl_change link_in(u32 dir, u64 before, s64 ctime, u32 object)
+{
+	struct nl_change change = names_change(NL_LINK, object);
+
+	change.has = NL_HAS_ENTRY;
+	change.dir = (struct nl_dir){ { before, ctime }, names_id(0, dir) };
+	return change;
+}
+
+/* Returns the record's place. */
+static u64 append(struct nl_change change)
+{
+	u64 place = nl_next(&nl);
+
+	EXPECT(names_append(&nl, &change));
+	return place;
+}
+
+/* Directory 1 has changed twice: its counter was 10, then 12. */
+static void counters(void)
+{
+	u64 first, second;
+
+	start();
+	first = append(link_in(1, 10, 100, 20));
+	second = append(link_in(1, 12, 200, 21));
+	EXPECT(gives(10, 77, NL_EXPLAINED) && !stored(first) && !stored(second));
+	EXPECT(gives(11, 100, NL_EXPLAINED) && stored(first) && !stored(second));
+	EXPECT(gives(12, 100, NL_EXPLAINED) && stored(first) && !stored(second));
+	EXPECT(gives(13, 200, NL_EXPLAINED) && stored(first) && stored(second));
+	EXPECT(judge.end == nl_next(&nl));
+	EXPECT(gives(9, 100, NL_ROLLED_BACK) && judge.place == first);
+	EXPECT(judge.has_dir && judge.dir.btime == 1000001);
+	EXPECT(gives(11, 101, NL_CHANGED) && judge.place == second);
+	EXPECT(gives(12, 200, NL_CHANGED));
+	EXPECT(gives(13, 201, NL_CHANGED));	/* there is no heartbeat */
+}
+
+/* Changes whose records were lost: as young as the heartbeat allows, and no younger. */
+static void lost_tail(void)
+{
+	start();
+	append(link_in(1, 10, 100, 20));
+	nl_beat(&nl, 150, 250);
+	EXPECT(gives(10011, 250, NL_EXPLAINED) && gives(10011, 101, NL_EXPLAINED));
+	EXPECT(gives(10011, 251, NL_CHANGED) && gives(11, 99, NL_CHANGED));
+	nl_beat(&nl, 250, 350);
+	EXPECT(gives(10011, 251, NL_EXPLAINED));
+	append(link_in(1, 11, 300, 20));
+	EXPECT(gives(11, 301, NL_CHANGED));
+}
+
+/* Two directories: the second change is there, the first is not. */
+static void one_cut(void)
+{
+	struct nl_change a = link_in(1, 10, 100, 20), b = link_in(2, 5, 101, 21);
+	struct nl_place first, second;
+
+	start();
+	append(a);
+	append(b);
+	there[2].counter = 6;
+	there[2].ctime = 101;
+	EXPECT(gives(10, 1, NL_NO_CUT) && gives(11, 100, NL_EXPLAINED));
+
+	/* They were made at the same time, so the journal may have had the second before the first. */
+	start();
+	EXPECT(!nl_reserve(&nl, &first, 9) && !nl_reserve(&nl, &second, 9));
+	nl_take(&nl, &first, nl_change_lines(&a), false);
+	nl_take(&nl, &second, nl_change_lines(&b), false);
+	names_write(&nl, &first, &a);
+	names_write(&nl, &second, &b);
+	there[2].counter = 6;
+	there[2].ctime = 101;
+	EXPECT(gives(10, 1, NL_EXPLAINED) && !stored(first.start) && stored(second.start));
+}
+
+/* One change of two directories is on storage in both, or in none. */
+static void torn_change(void)
+{
+	struct nl_change change = link_in(1, 10, 100, 20);
+
+	start();
+	change.kind = NL_RENAME;
+	change.has |= NL_HAS(DIR2) | NL_HAS(NAME2);
+	change.dir2 = (struct nl_dir){ { 5, 100 }, names_id(0, 2) };
+	append(change);
+	there[2].counter = 5;
+	EXPECT(gives(10, 1, NL_EXPLAINED) && gives(11, 100, NL_NO_CUT));
+	there[2].counter = 6;
+	there[2].ctime = 100;
+	EXPECT(gives(11, 100, NL_EXPLAINED) && gives(10, 1, NL_NO_CUT));
+	there[2].err = -ENOENT;	/* removed later */
+	EXPECT(gives(11, 100, NL_EXPLAINED) && gives(10, 1, NL_NO_CUT));
+}
+
+static void opaque_records(void)
+{
+	struct nl_change change = link_in(1, 10, 100, 20);
+
+	start();
+	change.kind = NL_OPAQUE;
+	change.has = NL_HAS(DIR);
+	append(change);
+	EXPECT(gives(10, 1, NL_EXPLAINED) && gives(11, 100, NL_EXPLAINED));
+	EXPECT(!nl_commit(&nl, nl_next(&nl)));
+	EXPECT(gives(10, 1, NL_ROLLED_BACK) && gives(11, 100, NL_EXPLAINED));
+}
+
+/* Directory 3 is made in directory 1, and has a file. Its records may know no birth. */
+static void new_directory(bool known)
+{
+	struct nl_change made = link_in(1, 10, 100, 3), inside = link_in(3, 1, 110, 21);
+	u64 birth, place;
+
+	start();
+	made.kind = NL_CREATE;
+	made.has |= NL_HAS(ATTR) | NL_HAS(SELF);
+	made.object = names_id(nl_next(&nl), 3);
+	made.self = (struct nl_count){ 0, 100 };
+	birth = append(made);
+	inside.dir.id.birth = known ? birth : 0;
+	place = append(inside);
+	there[3].forbidden = true;
+	EXPECT(gives(10, 1, NL_EXPLAINED) && !stored(birth) && !stored(place));
+	there[3].forbidden = false;
+	there[3].counter = 1;
+	there[3].ctime = 100;
+	EXPECT(gives(11, 100, NL_EXPLAINED) && stored(birth) && !stored(place));
+	there[3].ctime = 101;
+	EXPECT(gives(11, 100, NL_CHANGED));
+	there[3].counter = 2;
+	there[3].ctime = 110;
+	EXPECT(gives(11, 100, NL_EXPLAINED) && stored(place));
+	there[3].err = -ENOENT;
+	EXPECT(gives(11, 100, NL_EXPLAINED) && stored(place));
+	append(made);	/* it can't be made twice */
+	EXPECT(gives(10, 1, NL_CONTRADICTION));
+}
+
+/* A file without a name is on storage if its first name is. */
+static void nameless_file(void)
+{
+	struct nl_change change = names_change(NL_TMPFILE, 20);
+	struct nl_change named = link_in(1, 10, 100, 20);
+	u64 birth, place;
+
+	start();
+	birth = append(change);
+	named.object = change.object;
+	named.object.birth = birth;
+	place = append(named);
+	EXPECT(gives(10, 1, NL_EXPLAINED) && !stored(birth) && !stored(place));
+	EXPECT(gives(11, 100, NL_EXPLAINED) && stored(birth) && stored(place));
+	named.object.birth = birth + 1;
+	named.dir.count.before = 11;
+	append(named);
+	EXPECT(gives(10, 1, NL_CONTRADICTION));
+}
+
+/* A name is there, and the creation of its object is not. */
+static void object_without_creation(void)
+{
+	struct nl_change made = link_in(1, 10, 100, 3), named = link_in(2, 5, 100, 3);
+	struct nl_place place;
+
+	start();
+	made.kind = NL_CREATE;
+	made.has |= NL_HAS(ATTR);
+	made.object = names_id(nl_next(&nl), 30);
+	named.object = names_id(0, 30);
+	EXPECT(!nl_reserve(&nl, &place, 9));	/* so that both have begun at once */
+	append(made);
+	nl_take(&nl, &place, nl_change_lines(&named), false);
+	names_write(&nl, &place, &named);
+	there[2].counter = 6;
+	there[2].ctime = 100;
+	EXPECT(gives(10, 1, NL_NO_CUT) && gives(11, 100, NL_EXPLAINED));
+}
+
+static void errors(void)
+{
+	start();
+	append(link_in(1, 10, 100, 20));
+	append(link_in(2, 10, 100, 20));
+	there[1].err = -EIO;
+	EXPECT(run() == -EIO);
+	there[1].err = 0;
+	max_nodes = 1;
+	EXPECT(run() == -ENOSPC);
+	max_nodes = 32;
+	EXPECT(!nl_commit(&nl, nl_next(&nl)));
+	nl_line(&nl, nl.trim)[40] ^= 1;
+	EXPECT(run() == -EUCLEAN && judge.damage.kind == NL_BAD_RECORD);
+	nl_line(&nl, nl.trim)[40] ^= 1;
+	there[1].counter = 10;
+	there[2].counter = 10;
+	EXPECT(!run() && !nl_decide(&nl, bits, judge.end) && run() == -EEXIST);
+	EXPECT(nl_on_storage(&nl, nl.trim) == 0 && nl_on_storage(&nl, judge.end) == -ENOENT);
+}
+
+void names_judge_tests(void)
+{
+	counters();
+	lost_tail();
+	one_cut();
+	torn_change();
+	opaque_records();
+	new_directory(true);
+	new_directory(false);
+	nameless_file();
+	object_without_creation();
+	errors();
+}
