@@ -107,6 +107,8 @@ void nl_beat_read(const struct nl *nl, struct nl_beat *beat)
  * @time: now, in nanoseconds since 1970; ctimes are taken from the same clock
  * @until: the latest ctime of any change before the next heartbeat has returned
  *
+ * The first one of a life of the log comes before its first change.
+ *
  * The records are durable on return, and not committed. A power cut during this function leaves the
  * heartbeat before it, or this one.
  *

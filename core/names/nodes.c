@@ -21,6 +21,9 @@ static bool same_identity(const struct nl_identity *a, const struct nl_identity 
 	       !memcmp(a->handle, b->handle, a->len);
 }
 
+static_assert(sizeof(struct nl_node) <= 112);
+static_assert(sizeof(struct nl_name) <= 24);
+
 /* The slot of an object: its own, or the free one where it belongs. */
 static u32 *slot_of(const struct nl_nodes *nodes, const struct nl_identity *id, u32 hash)
 {

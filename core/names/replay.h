@@ -3,8 +3,8 @@
  * What recovery concludes from a name log, before it changes anything: which records storage has (judge.c),
  * and what is left to do (bind.c). Pure logic; the caller looks at storage, and does the work.
  *
- * Memory is the caller's, and bounded by the records: nl_replay_sizes() counts. A node is 128 bytes, a name
- * 32; with their tables of hashes, a record takes less than 500 bytes.
+ * Memory is the caller's, and bounded by the records: nl_replay_sizes() counts. A record names four objects
+ * and two names at most: with the tables of hashes, less than 600 bytes.
  */
 #ifndef FOREBAY_CORE_NAMES_REPLAY_H
 #define FOREBAY_CORE_NAMES_REPLAY_H
