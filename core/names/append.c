@@ -121,7 +121,8 @@ void nl_done(struct nl *nl, struct nl_place *place)
 		place->next->prev = place->prev;
 	else
 		nl->newest = place->prev;
-	WRITE_ONCE(nl->whole, nl->oldest ? nl->oldest->start : nl->next);
+	/* Pairs with the acquire in commit.c and trim.c: the records' stores come before it. */
+	smp_store_release(&nl->whole, nl->oldest ? nl->oldest->start : nl->next);
 }
 
 /**

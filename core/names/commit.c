@@ -55,7 +55,8 @@ int nl_commit(struct nl *nl, u64 end)
 		return 0;
 	if (end > READ_ONCE(nl->limit))
 		return -EBUSY;
-	if (end > READ_ONCE(nl->whole))
+	/* Pairs with nl_done(): the records' lines are flushed after they were stored. */
+	if (end > smp_load_acquire(&nl->whole))
 		return -EAGAIN;
 	flush_records(nl, end);
 	nl_store(nl, NL_WORD_COMMIT, &nl->words->commit, end);
@@ -116,7 +117,8 @@ void nl_beat_read(const struct nl *nl, struct nl_beat *beat)
  */
 void nl_beat(struct nl *nl, s64 time, s64 until)
 {
-	u64 durable = max_t(u64, READ_ONCE(nl->whole), nl->trim);
+	/* Pairs with nl_done(), as in nl_commit(). */
+	u64 durable = max_t(u64, smp_load_acquire(&nl->whole), nl->trim);
 	struct nl_beat_onmedia rec = {
 		.seq = cpu_to_le64(nl->beat + 1),
 		.time = cpu_to_le64(time),

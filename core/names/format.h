@@ -129,7 +129,7 @@ enum nl_kind {
 	NL_LINK = 3,
 	NL_UNLINK = 4,
 	NL_RMDIR = 5,
-	NL_RENAME = 6,		/* object2, without NL_EXCHANGE: what the name had before */
+	NL_RENAME = 6,		/* object2, without NL_EXCHANGE: what the new name had before */
 	NL_SETATTR = 7,		/* the attributes that the mask names */
 	NL_XATTR_SET = 8,
 	NL_XATTR_REMOVE = 9,
@@ -155,7 +155,7 @@ enum nl_field {
 	NL_F_DIR2 = 2,		/* the same, of the new name, if it is another directory */
 	NL_F_OBJECT = 3,	/* struct nl_identity_onmedia: what the name stands for, or what changed */
 	NL_F_OBJECT2 = 4,	/* the same, of the object that a rename replaces or exchanges */
-	NL_F_SELF = 5,		/* struct nl_count_onmedia: the object is a directory that changed, too */
+	NL_F_SELF = 5,		/* struct nl_count_onmedia: the object is a directory, and changed, too */
 	NL_F_SELF2 = 6,		/* the same for object2 */
 	NL_F_NEEDS = 7,		/* struct nl_identity_onmedia: the file whose data a commit needs (N2) */
 	NL_F_ATTR = 8,		/* struct nl_attr_onmedia */
@@ -169,8 +169,8 @@ enum nl_field {
 #define NL_NR_FIELDS		14
 
 /*
- * An object: birth, or handle and time of birth. A handle that belongs to a creation that storage does
- * not have is never decoded.
+ * An object: birth, or handle and time of birth. The handle is not empty. A handle that belongs to a
+ * creation that storage does not have is never decoded.
  */
 struct nl_identity_onmedia {
 	__le64	birth;			/* 0: created before the log's first record, or not known */

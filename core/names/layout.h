@@ -101,12 +101,24 @@ static inline bool nl_fields_allowed(u32 kind, u32 has)
 	       !(has & ~(nl_kinds[kind].must | nl_kinds[kind].may));
 }
 
+/* Each object that a change names has a handle: records of one object are joined by it. */
+static inline bool nl_handles_given(const struct nl_change *change)
+{
+	u32 has = change->has;
+
+	return (!(has & NL_HAS(DIR)) || change->dir.id.len) &&
+	       (!(has & NL_HAS(DIR2)) || change->dir2.id.len) &&
+	       (!(has & NL_HAS(OBJECT)) || change->object.len) &&
+	       (!(has & NL_HAS(OBJECT2)) || change->object2.len) &&
+	       (!(has & NL_HAS(NEEDS)) || change->needs.len);
+}
+
 /* The rules of names.h for a change, besides the lengths of its parts. */
 static inline bool nl_change_allowed(const struct nl_change *change)
 {
 	bool exchange = change->flags & NL_EXCHANGE;
 
-	if (!nl_fields_allowed(change->kind, change->has) ||
+	if (!nl_fields_allowed(change->kind, change->has) || !nl_handles_given(change) ||
 	    change->flags & ~(NL_NOREPLACE | NL_EXCHANGE) ||
 	    (change->flags && change->kind != NL_RENAME))
 		return false;

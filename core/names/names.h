@@ -99,7 +99,7 @@ const char *nl_strerror(enum nl_error err);
 /* Reads one copy as it is in the region. False: not valid. For core/ itself. */
 bool nl_header_read(void *base, u32 copy, struct nl_header_onmedia *h);
 
-/* An object's identity. */
+/* An object's identity. Handle and time of birth are the same in all records of the object. */
 struct nl_identity {
 	u64	birth;
 	s64	btime;

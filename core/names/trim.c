@@ -32,7 +32,8 @@ int nl_trim(struct nl *nl, u64 end)
 		return 0;
 	if (end > READ_ONCE(nl->limit))
 		return -EBUSY;
-	if (end > READ_ONCE(nl->whole))
+	/* Pairs with nl_done(): a line is given away after its record was stored. */
+	if (end > smp_load_acquire(&nl->whole))
 		return -EAGAIN;
 	store_trim(nl, end);
 	return 0;

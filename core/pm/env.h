@@ -105,6 +105,10 @@ typedef __s64 s64;
 
 #define READ_ONCE(v)		__atomic_load_n(&(v), __ATOMIC_RELAXED)
 #define WRITE_ONCE(v, value)	__atomic_store_n(&(v), value, __ATOMIC_RELAXED)
+/* A user names the pair. */
+#define smp_load_acquire(p)	__atomic_load_n(p, __ATOMIC_ACQUIRE)
+/* As above. */
+#define smp_store_release(p, value)	__atomic_store_n(p, value, __ATOMIC_RELEASE)
 
 #define min_t(type, x, y)	({ type _x = (x), _y = (y); _x < _y ? _x : _y; })
 #define max_t(type, x, y)	({ type _x = (x), _y = (y); _x > _y ? _x : _y; })

@@ -100,6 +100,9 @@ static void limits(void)
 	EXPECT(nl_change_lines(&change) > 0 && names_append(&nl, &change));
 	change.value.len++;
 	EXPECT(nl_change_lines(&change) == -E2BIG);
+	change = names_change(NL_LINK, 1);
+	change.object.len = 0;
+	EXPECT(nl_change_lines(&change) == -EINVAL);
 	EXPECT(nl_reserve(&nl, &place, NL_MAX_LINES + 1) == -E2BIG && !nl_reserve(&nl, &place, NL_MAX_LINES));
 	nl_cancel(&nl, &place);
 	nl_cancel(&nl, &place);
