@@ -4,7 +4,8 @@
  * module or into a program.
  *
  * pm_read() copies from persistent memory, and returns false where the medium has lost the data; a
- * plain load would crash the machine. All stores to persistent memory are made by these primitives:
+ * plain load would crash the machine, or end the program with SIGBUS. All stores to persistent memory
+ * are made by these primitives:
  *
  *   pm_store64  one aligned 8-byte store, never torn; durable after
  *               pm_flush() of it (where CPU caches are lost) and pm_fence()
@@ -148,13 +149,7 @@ static inline void *memchr_inv(const void *start, int c, size_t bytes)
 	return NULL;
 }
 
-/* A program gets SIGBUS for lost data instead. */
-static inline bool pm_read(void *to, const void *from, size_t len)
-{
-	memcpy(to, from, len);
-	return true;
-}
-
+bool pm_read(void *to, const void *from, size_t len);
 void pm_store64(__le64 *to, __le64 value);
 void pm_copy(void *to, const void *from, size_t len);
 void pm_zero(void *to, size_t len);

@@ -60,27 +60,39 @@ static void append(char *text, size_t size, const char *format, ...)
 
 static void describe_file(const struct ps *ps, u32 file, char *text, size_t size)
 {
-	const struct ps_file_onmedia *rec = &ps->files[file];
-	u32 len = min_t(u32, rec->len, PS_HANDLE_MAX);
-	u64 commit = le64_to_cpu(rec->commit), bytes = le64_to_cpu(rec->size);
-	s64 time = (s64)le64_to_cpu(rec->time);
+	struct ps_file_onmedia rec;
+	u64 commit, bytes;
+	s64 time;
 
+	if (!pm_read(&rec, &ps->files[file], sizeof(rec))) {
+		append(text, size, "cannot be read: a bad block");
+		return;
+	}
+	commit = le64_to_cpu(rec.commit);
+	bytes = le64_to_cpu(rec.size);
+	time = (s64)le64_to_cpu(rec.time);
 	append(text, size, "says: state %llu, generation %llu, size %s %llu, ",
 	       commit & PS_FILE_STATE_MASK, commit >> PS_FILE_GEN_SHIFT,
 	       bytes & PS_SIZE_EXACT ? "exactly" : "at least", bytes & ~PS_SIZE_EXACT);
 	if (time)
 		append(text, size, "changed at %lld ns since 1970, ", time);
-	append(text, size, "handle type %u:", rec->type);
-	for (u32 i = 0; i < len; i++)
-		append(text, size, " %02x", rec->handle[i]);
+	append(text, size, "handle type %u:", rec.type);
+	for (u32 i = 0; i < min_t(u32, rec.len, PS_HANDLE_MAX); i++)
+		append(text, size, " %02x", rec.handle[i]);
 }
 
 static void describe_page(const struct ps *ps, u32 page, char *text, size_t size)
 {
 	static const char *const states[] = { "free", "out-of-sync", "clean", "no known state" };
-	u64 commit = le64_to_cpu(ps->pages[page].commit);
-	u64 index = commit >> PS_PAGE_INDEX_SHIFT;
+	struct ps_page_onmedia rec;
+	u64 commit, index;
 
+	if (!pm_read(&rec, &ps->pages[page], sizeof(rec))) {
+		append(text, size, "cannot be read: a bad block");
+		return;
+	}
+	commit = le64_to_cpu(rec.commit);
+	index = commit >> PS_PAGE_INDEX_SHIFT;
 	append(text, size, "says: %s, file record %llu, page %llu of the file (from byte %llu)",
 	       states[commit & PS_PAGE_STATE_MASK],
 	       commit >> PS_PAGE_FILE_SHIFT & (PS_MAX_FILES - 1), index, index << PS_PAGE_SHIFT);

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <uuid.h>
 
-#include "../core/pm/host.h"
 #include "base/json.h"
 #include "base/message.h"
 #include "base/verb.h"
@@ -108,7 +107,6 @@ static enum exit_status make(const struct request *req, const struct device *dev
 	enum ps_error err;
 	struct ps ps;
 
-	pm_host_map(dev->base, dev->size);
 	err = ps_format(dev->base, dev->size, &req->make);
 	if (err == PS_E_GEOMETRY) {
 		problem("%s has no room for %u file records and as many pages", req->path,

@@ -12,6 +12,7 @@
 
 #include "../core/pm/host.h"
 #include "base/message.h"
+#include "device/fitness.h"
 #include "repair.h"
 
 /**
@@ -89,6 +90,18 @@ static void found_again(void *arg, const char *what, u64 number, const char *why
 	printf("  %s %llu %s\n", what, (unsigned long long)number, why);
 }
 
+/* Makes records in bad blocks accessible; they stay damaged until they are freed. */
+static bool heal(const struct damage *damage, const struct ps *ps)
+{
+	for (u32 i = 0; i < damage->nr_files; i++)
+		if (!pm_host_heal(&ps->files[damage->files[i]], sizeof(*ps->files)))
+			return false;
+	for (u32 i = 0; i < damage->nr_pages; i++)
+		if (!pm_host_heal(&ps->pages[damage->pages[i]], sizeof(*ps->pages)))
+			return false;
+	return true;
+}
+
 /* Writes to the device. Returns how many findings ps_check() still has, or -1 if writing failed. */
 static long long set_aside(struct damage *damage, const struct device *dev)
 {
@@ -96,8 +109,7 @@ static long long set_aside(struct damage *damage, const struct device *dev)
 	u32 *scratch;
 	struct ps ps;
 
-	pm_host_map(dev->base, dev->size);
-	if (ps_open(&ps, dev->base, dev->size, 0))
+	if (ps_open(&ps, dev->base, dev->size, 0) || !heal(damage, &ps))
 		return -1;
 	for (u32 i = 0; i < damage->nr_files; i++)
 		ps_file_purge(&ps, damage->files[i]);
@@ -128,8 +140,10 @@ enum exit_status damage_repair(struct damage *damage, const struct device *dev, 
 		return LEFT;
 	left = set_aside(damage, dev);
 	if (left < 0) {
-		problem("writing to %s failed: %s", dev->path,
-			pm_host_error() ? strerror(pm_host_error()) : "not enough memory");
+		if (pm_host_error())
+			device_write_failed(dev);
+		else
+			problem("%s: not enough memory for another check", dev->path);
 		return FAILED;
 	}
 	if (left) {

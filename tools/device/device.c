@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Opens a device, or an image of one, and maps it, so that core/ can read or format it.
+ * Opens a device, or an image of one, and maps it, so that core/ can read or format it. There is one at a
+ * time.
  *
  * A block device is opened exclusively: no mount and no other exclusive user has it, or gets it meanwhile.
  * Its page cache is emptied first, since the kernel's modules write past that.
  */
 #include <fcntl.h>
 #include <linux/fs.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
@@ -16,6 +16,7 @@
 #include <unistd.h>
 #include <uuid.h>
 
+#include "../core/pm/host.h"
 #include "base/message.h"
 #include "base/verb.h"
 #include "mapped/holders.h"
@@ -23,14 +24,16 @@
 #include "sys/sysfs.h"
 #include "device.h"
 
-/* The cause is a bad block, or an image that shrank. The command cannot continue. */
-static void bus_error(int signal)
-{
-	static const char text[] =
-		"forebay: reading the device failed (bad blocks? `ndctl list -M` shows them)\n";
+static const char *mapped_path;
 
-	(void)signal;
-	if (write(STDERR_FILENO, text, sizeof(text) - 1) < 0)
+/* Called in a signal handler. The command cannot continue. */
+static void unexpected(void)
+{
+	static const char text[] = ": reading failed: a bad block, or an image that shrank meanwhile\n";
+
+	if (write(STDERR_FILENO, "forebay: ", 9) > 0 &&
+	    write(STDERR_FILENO, mapped_path, strlen(mapped_path)) > 0 &&
+	    write(STDERR_FILENO, text, sizeof(text) - 1) > 0)
 		_exit(FAILED);
 	_exit(FAILED);
 }
@@ -111,7 +114,9 @@ static bool map_device(struct device *dev, unsigned int flags)
 		problem("cannot map %s: %s", dev->path, strerror(errno));
 		return false;
 	}
-	signal(SIGBUS, bus_error);
+	mapped_path = dev->path;
+	pm_host_map(dev->base, dev->size);
+	pm_host_guard(dev->fd, unexpected);
 	return true;
 }
 
@@ -120,6 +125,8 @@ static bool map_device(struct device *dev, unsigned int flags)
  * @dev: filled in; the caller calls device_close() if that succeeded
  * @path: of the device
  * @flags: DEVICE_*
+ *
+ * Bad blocks count as damage, and are rewritten where something is stored: see core/pm/host.c.
  *
  * Return: false, after a message, if it is in use, empty, or can't be opened.
  */
@@ -138,8 +145,10 @@ bool device_open(struct device *dev, const char *path, unsigned int flags)
  */
 void device_close(struct device *dev)
 {
-	if (dev->base != MAP_FAILED)
+	if (dev->base != MAP_FAILED) {
+		pm_host_guard(-1, NULL);
 		munmap(dev->base, dev->size);
+	}
 	if (dev->fd >= 0)
 		close(dev->fd);
 }

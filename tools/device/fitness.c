@@ -2,6 +2,7 @@
 /*
  * Whether Forebay can use a device, whether the device may be formatted, and whether that succeeded.
  */
+#include <errno.h>
 #include <string.h>
 
 #include "../core/pm/host.h"
@@ -87,8 +88,26 @@ bool device_may_format(const struct device *dev, bool force, const char *wrong)
 }
 
 /**
+ * device_write_failed - say that storing to a device has failed
+ * @dev: device, mapped; pm_host_error() isn't 0
+ */
+void device_write_failed(const struct device *dev)
+{
+	int err = pm_host_error();
+
+	if (err == ENOSPC || err == EDQUOT) {
+		problem("%s: no space left for the image", dev->path);
+		advice("Make room on the file system that it is on.");
+		return;
+	}
+	problem("writing to %s failed: %s", dev->path, strerror(err));
+	if (dev->is_disk && err == EIO)
+		advice("`ndctl list -M` shows bad blocks, `ndctl clear-errors` may clear them.");
+}
+
+/**
  * device_formatted - finish formatting: report write errors, and wipe foreign signatures
- * @dev: device, mapped by pm_host_map()
+ * @dev: device, mapped
  *
  * New superblocks and tables have overwritten some signatures of file systems. Others lie elsewhere, and
  * are wiped now.
@@ -98,7 +117,7 @@ bool device_may_format(const struct device *dev, bool force, const char *wrong)
 bool device_formatted(const struct device *dev)
 {
 	if (pm_host_error())
-		problem("writing to %s failed: %s", dev->path, strerror(pm_host_error()));
+		device_write_failed(dev);
 	else if (!signature_wipe_all(dev->fd))
 		problem("cannot wipe what %s held before", dev->path);
 	else

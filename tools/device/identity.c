@@ -37,11 +37,27 @@ static uint64_t size_of(int fd)
 	return ioctl(fd, BLKGETSIZE64, &size) ? 0 : size;
 }
 
-/* The modules write past the block device's page cache, which may therefore be out of date. */
-static bool read_supers(int fd, void *supers)
+/*
+ * The modules write past the block device's page cache, which may therefore be out of date. A copy that
+ * can't be read counts as damaged, unless that are both.
+ */
+static bool read_supers(int fd, char *supers)
 {
+	unsigned int lost = 0;
+
 	posix_fadvise(fd, 0, SUPERS, POSIX_FADV_DONTNEED);
-	return pread(fd, supers, SUPERS, 0) == SUPERS;
+	for (char *copy = supers; copy < supers + SUPERS; copy += PS_PAGE_SIZE) {
+		ssize_t got = pread(fd, copy, PS_PAGE_SIZE, copy - supers);
+
+		if (got == PS_PAGE_SIZE)
+			continue;
+		if (got >= 0 || errno != EIO)
+			return false;
+		memset(copy, 0, PS_PAGE_SIZE);
+		*copy = 1;
+		lost++;
+	}
+	return lost < PS_NR_SUPERS;
 }
 
 /* Neither ps_open() nor wl_open() reads anything behind the superblocks. */

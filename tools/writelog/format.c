@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <uuid.h>
 
-#include "../core/pm/host.h"
 #include "base/json.h"
 #include "base/message.h"
 #include "base/verb.h"
@@ -165,7 +164,6 @@ static enum exit_status make(const struct request *req, const struct device *dev
 		advice("Make a namespace of that size: ndctl create-namespace -m fsdax --size=1T; or a dm-linear.");
 		return FAILED;
 	}
-	pm_host_map(dev->base, dev->size);
 	err = wl_format(dev->base, dev->size, &req->make);
 	if (err == WL_E_GEOMETRY) {
 		problem("%s has no room for such generations and chunks", req->path);
