@@ -2,6 +2,7 @@
 """forebay status: of images, and of mounts that a made-up /sys and /proc show."""
 
 import errno
+import os
 import re
 
 import pytest
@@ -19,7 +20,7 @@ MOUNTED = {
 }
 
 OFFLINE_KEYS = {"device", "mounted", "mountpoints", "lower", "cache_uuid", "lower_uuid", "pages_total", "pages_free",
-                "pages_clean", "pages_out_of_sync", "files_total", "files_used", "records_damaged"}
+                "pages_clean", "pages_out_of_sync", "files_total", "files_used", "files_unflushed", "records_damaged"}
 
 
 @pytest.fixture
@@ -138,6 +139,62 @@ def test_offline_damage(forebay, cache, patch, tables):
     patch(image, tables(image)[0] + 20, b"\xff")
     out = forebay("status", image).out
     assert f"1 record is damaged; `forebay check {image}` tells more" in out
+
+
+@pytest.fixture(name="device")
+def device_fixture(tmp_path):
+    """Makes an image the made-up kernel's mapped device; its name leads from /dev/mapper to the image."""
+    if not os.path.isdir("/dev/mapper"):
+        pytest.skip("no /dev/mapper")
+
+    def show(image):
+        root = tmp_path / "root/sys"
+        folder, numbers = root / "class/block/dm-9", root / "dev/block/253:9"
+        for part in "queue", "dm":
+            (folder / part).mkdir(parents=True)
+        (folder / "queue/dax").write_text("1\n")
+        (folder / "dev").write_text("253:9\n")
+        (folder / "dm/name").write_text(f"../..{image}\n")
+        numbers.parent.mkdir(parents=True)
+        numbers.symlink_to(folder)
+    return show
+
+
+def test_an_unmounted_cache_is_listed(forebay, kernel, device, cache):
+    device(cache("bind", "file 0 0 live", "page 0 0 0 out-of-sync"))
+    assert "not mounted" in forebay("status", **kernel()).out
+
+
+def test_an_unmounted_cache_with_nothing_in_it_is_not_listed(forebay, kernel, device, cache):
+    device(cache("bind", "file 0 0 live", "page 0 0 0 clean"))
+    assert forebay("status", **kernel()).out == "No forebay file system is mounted.\n"
+
+
+def test_a_damaged_record_may_be_the_only_copy(forebay, kernel, device, cache, patch, tables):
+    image = cache("bind", "file 0 0 live", "page 0 0 0 out-of-sync")
+    patch(image, tables(image)[1] + 12, b"\xff\xff\xff\xff")
+    device(image)
+    environment = kernel()
+    out = forebay("status", **environment).out
+    assert re.search("1 record is damaged; `forebay check .*/cache.img` tells more", out)
+    shown, = forebay("status", "--json", **environment).json
+    assert shown["records_damaged"] == 1 and shown["pages_out_of_sync"] == 0
+
+
+def test_a_cache_that_holds_only_a_size(forebay, kernel, device, cache):
+    device(cache("bind", "file 0 8192 live"))
+    environment = kernel()
+    out = forebay("status", **environment).out
+    assert "may lack the size or time of 1 file. To have it there, mount and unmount" in out
+    shown, = forebay("status", "--json", **environment).json
+    assert shown["files_unflushed"] == 1 and shown["pages_out_of_sync"] == 0
+
+
+def test_damage_is_no_reason_to_mount(forebay, cache, patch, tables):
+    image = cache("bind", "file 0 0 live", "page 0 0 0 out-of-sync", "page 1 0 1 clean")
+    patch(image, tables(image)[1] + 16 + 12, b"\xff\xff\xff\xff")
+    out = forebay("status", image).out
+    assert "lacks what is out-of-sync" in out and "1 record is damaged" in out and "mount -t" not in out
 
 
 def test_one_bad_name_among_good_ones(forebay, cache, tmp_path):

@@ -248,17 +248,25 @@ static void say_volatile(json_object *cache)
 static void say_unmounted(json_object *cache)
 {
 	uint64_t damaged = json_number(cache, "records_damaged"), pages = json_number(cache, "pages_out_of_sync");
+	uint64_t files = json_number(cache, "files_unflushed");
 
 	if (damaged) {
 		mark(RED);
 		printf("%" PRIu64 " record%s damaged; `forebay check %s` tells more.\n", damaged,
 		       damaged == 1 ? " is" : "s are", json_text(cache, "device"));
 	}
-	if (pages && !json_flag(cache, "mounted")) {
-		mark(YELLOW);
-		printf("The lower file system lacks what is out-of-sync. To have it there, mount and unmount:\n"
-		       "    mount -t forebay -o cache=%s LOWER MOUNTPOINT\n", json_text(cache, "device"));
-	}
+	if (json_flag(cache, "mounted") || (!pages && !files))
+		return;
+	mark(YELLOW);
+	if (pages)
+		printf("The lower file system lacks what is out-of-sync.");
+	else
+		printf("The lower file system may lack the size or time of %" PRIu64 " file%s.", files,
+		       PLURAL(files));
+	/* A mount refuses damaged records. */
+	puts(damaged ? "" : " To have it there, mount and unmount:");
+	if (!damaged)
+		printf("    mount -t forebay -o cache=%s LOWER MOUNTPOINT\n", json_text(cache, "device"));
 }
 
 /**

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Caches that are not mounted although they hold data that their lower directory lacks, as after a power
- * cut and before the mount. A program that uses the lower directory then reads files that are older than
+ * Caches that are not mounted although they hold, or may hold, data that their lower directory lacks, as
+ * after a power cut and before the mount. A program that uses the lower directory then reads files that are older than
  * acknowledged syncs.
  *
  * The directory itself carries no mark. A cache records the UUID of the lower file system and the handle
@@ -46,7 +46,7 @@ static bool visit(void *arg, const char *disk, const char *path, const struct id
 		return true;
 	if (!ps_open(&ps, dev.base, dev.size, PS_OPEN_READ_ONLY)) {
 		store_count(&ps, &counts);
-		if (counts.pages_out_of_sync || counts.files_unflushed)
+		if (counts.pages_out_of_sync || counts.files_unflushed || counts.records_damaged)
 			walk->fn(walk->arg, &(struct unmounted){ &dev, &ps, &counts });
 	}
 	device_close(&dev);
@@ -55,7 +55,7 @@ static bool visit(void *arg, const char *disk, const char *path, const struct id
 
 /**
  * unmounted_each - call a function for every cache that is not mounted and holds data that its lower
- *                  directory lacks
+ *                  directory lacks, or has damaged records, which may be such data
  * @fn: called with each
  * @arg: passed to @fn
  */
@@ -107,6 +107,13 @@ static void compare(void *arg, const struct unmounted *cache)
 	if (!ps_bound_to(cache->ps, folder->uuid, &folder->handle))
 		return;
 	folder->found = true;
+	if (cache->counts->records_damaged) {
+		problem("%s may be older than what was made durable: its cache, %s, is not mounted and has %llu damaged record%s",
+			folder->path, cache->dev->path, cache->counts->records_damaged,
+			PLURAL(cache->counts->records_damaged));
+		advice("`forebay check %s` tells what it holds, and how to mount it.", cache->dev->path);
+		return;
+	}
 	problem("%s is older than what was made durable: its cache, %s, is not mounted and holds %s more",
 		folder->path, cache->dev->path,
 		cache->counts->pages_out_of_sync ?

@@ -61,5 +61,6 @@ void store_describe(const struct ps *ps, const struct store_counts *counts, json
 	json_add_number(json, "pages_out_of_sync", counts->pages_out_of_sync);
 	json_add_number(json, "files_total", ps->nr_files);
 	json_add_number(json, "files_used", counts->files_used);
+	json_add_number(json, "files_unflushed", counts->files_unflushed);
 	json_add_number(json, "records_damaged", counts->records_damaged);
 }
