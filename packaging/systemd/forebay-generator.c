@@ -3,7 +3,7 @@
  * A generator of systemd (systemd.generator(7)). systemd makes a mount unit of each line of /etc/fstab. For
  * lines of type forebay, the generator adds what systemd can't know:
  *
- *   - the mount waits for the device of the cache, named with cache=/dev/... or cache=UUID=...;
+ *   - the mount waits for the device of the cache, named by a path in /dev or by a tag;
  *   - the mount needs the file system that the lower directory is on;
  *   - the mount comes before local-fs.target, also with `nofail`: so every service starts after the mount and
  *     stops before it;
@@ -12,14 +12,19 @@
  * systemd runs generators early: only the root file system is mounted, and a generator must not wait for a
  * device.
  */
+#include <blkid.h>
+#include <ctype.h>
 #include <errno.h>
 #include <libmount.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#define MAX_LINKS	40
 #define DROP_IN "50-forebay.conf"
 
 static int complain(const char *what)
@@ -74,7 +79,58 @@ static void print_path(FILE *file, const char *path)
 	fputc('"', file);
 }
 
-/* Returns a copy of the value of an option of the line; NULL if there is none. */
+/* Removes the last word of a path. */
+static void up(char *path)
+{
+	char *slash = strrchr(path, '/');
+
+	if (slash)
+		*slash = '\0';
+}
+
+/*
+ * Follows the symbolic links of @path, an absolute path, as systemd does for a mount point: what doesn't
+ * exist yet is kept as it is; "." and "//" are dropped. @links counts the links. Returns false if that can't
+ * be done.
+ */
+static bool resolve(const char *path, char *resolved, int *links)
+{
+	char todo[PATH_MAX], link[PATH_MAX], next[PATH_MAX];
+	size_t len, kept;
+	ssize_t got;
+
+	*resolved = '\0';
+	if (snprintf(todo, sizeof(todo), "%s", path) >= (int)sizeof(todo))
+		return false;
+	for (char *at = todo + strspn(todo, "/"); *at; at += strspn(at, "/")) {
+		len = strcspn(at, "/");
+		kept = strlen(resolved);
+		if ((len == 1 && *at == '.') || (len == 2 && !strncmp(at, "..", 2))) {
+			if (len == 2)
+				up(resolved);
+			at += len;
+			continue;
+		}
+		if (kept + 1 + len >= PATH_MAX)
+			return false;
+		sprintf(resolved + kept, "/%.*s", (int)len, at);
+		at += len;
+		got = readlink(resolved, link, sizeof(link) - 1);
+		if (got <= 0)
+			continue;
+		link[got] = '\0';
+		if (++*links > MAX_LINKS ||
+		    snprintf(next, sizeof(next), "%s%s", link, at) >= (int)sizeof(next))
+			return false;
+		resolved[*link == '/' ? 0 : kept] = '\0';
+		at = memcpy(todo, next, strlen(next) + 1);
+	}
+	if (!*resolved)
+		memcpy(resolved, "/", sizeof("/"));
+	return true;
+}
+
+/* Returns a copy of the value of an option of the line, without quotes around it; NULL if there is none. */
 static char *option(struct libmnt_fs *fs, const char *name)
 {
 	char *value = NULL;
@@ -82,6 +138,8 @@ static char *option(struct libmnt_fs *fs, const char *name)
 
 	if (mnt_fs_get_option(fs, name, &value, &size) || !value)
 		return NULL;
+	if (size >= 2 && value[0] == '"' && value[size - 1] == '"')
+		return strndup(value + 1, size - 2);
 	return strndup(value, size);
 }
 
@@ -90,17 +148,39 @@ static bool has_option(struct libmnt_fs *fs, const char *name)
 	return mnt_fs_get_option(fs, name, NULL, NULL) == 0;
 }
 
+/* The path that udev will give a device with a tag; NULL: @cache is no tag that udev makes a path of. */
+static char *tag_path(const char *cache)
+{
+	static const struct {
+		const char *tag, *folder;
+		bool lower_case;
+	} tags[] = {
+		{ "UUID=", "uuid", true },
+		{ "PARTUUID=", "partuuid", true },
+		{ "PARTLABEL=", "partlabel", false },
+	};
+	char encoded[NAME_MAX + 1], *path;
+
+	for (size_t i = 0; i < sizeof(tags) / sizeof(*tags); i++) {
+		size_t len = strlen(tags[i].tag);
+
+		if (strncmp(cache, tags[i].tag, len) ||
+		    blkid_encode_string(cache + len, encoded, sizeof(encoded)))
+			continue;
+		for (char *at = encoded; *at && tags[i].lower_case; at++)
+			*at = tolower(*at);
+		return asprintf(&path, "/dev/disk/by-%s/%s", tags[i].folder, encoded) < 0 ? NULL : path;
+	}
+	return NULL;
+}
+
 /* The path that udev will give the device. Nothing is looked up, since the device may not exist yet. */
 static char *cache_path(struct libmnt_fs *fs)
 {
 	char *cache = option(fs, "cache"), *path = NULL;
 
-	if (cache && !strncmp(cache, "UUID=", 5)) {
-		if (asprintf(&path, "/dev/disk/by-uuid/%s", cache + 5) < 0)
-			path = NULL;
-	} else if (cache && !strncmp(cache, "/dev/", 5)) {
-		path = strdup(cache);
-	}
+	if (cache)
+		path = strncmp(cache, "/dev/", 5) ? tag_path(cache) : strdup(cache);
 	free(cache);
 	return path;
 }
@@ -176,15 +256,34 @@ static int needs_device(struct libmnt_fs *fs, const char *folder, FILE *file)
 	return status;
 }
 
+/* A link may lie on another file system than the directory that it leads to. Both are needed. */
+static void needs_lower(const char *lower, FILE *file)
+{
+	char resolved[PATH_MAX];
+	int links = 0;
+	bool good = resolve(lower, resolved, &links);
+
+	fprintf(file, "RequiresMountsFor=");
+	print_path(file, good ? resolved : lower);
+	if (good && links) {
+		fputc(' ', file);
+		print_path(file, lower);
+	}
+	fputc('\n', file);
+}
+
 static int generate(struct libmnt_fs *fs, const char *folder)
 {
 	const char *lower = mnt_fs_get_source(fs), *target = mnt_fs_get_target(fs);
-	char *unit, *unmounted;
+	char resolved[PATH_MAX], *unit, *unmounted;
+	int links = 0;
 	FILE *file;
 	int status;
 
 	if (!lower || *lower != '/' || !target || *target != '/')
 		return 0;
+	if (resolve(target, resolved, &links))
+		target = resolved;
 	unit = unit_name(target, ".mount");
 	unmounted = unit_name(target, ".service");
 	file = unit && unmounted ? drop_in(folder, unit) : NULL;
@@ -194,9 +293,7 @@ static int generate(struct libmnt_fs *fs, const char *folder)
 	free(unmounted);
 	if (!file)
 		return -1;
-	fprintf(file, "RequiresMountsFor=");
-	print_path(file, lower);
-	fputc('\n', file);
+	needs_lower(lower, file);
 	status = needs_device(fs, folder, file);
 	/* The boot doesn't wait for a mount that it leaves out, or that an automount makes later. */
 	if (!has_option(fs, "noauto") && !has_option(fs, "x-systemd.automount"))

@@ -46,7 +46,11 @@ def test_one_plain_line(generate, nofail):
 
 
 @pytest.mark.parametrize("cache, device", [
-    ("UUID=0d7c-12", r"dev-disk-by\x2duuid-0d7c\x2d12.device"), ("/dev/pmem0.1", "dev-pmem0.1.device"), ("/dev//pmem0/", "dev-pmem0.device")])
+    ("UUID=0d7c-12", r"dev-disk-by\x2duuid-0d7c\x2d12.device"), ("/dev/pmem0.1", "dev-pmem0.1.device"), ("/dev//pmem0/", "dev-pmem0.device"),
+    ("UUID=0D7C-12", r"dev-disk-by\x2duuid-0d7c\x2d12.device"), ('"UUID=0d7c-12"', r"dev-disk-by\x2duuid-0d7c\x2d12.device"),
+    ('"/dev/pmem0"', "dev-pmem0.device"), ("PARTUUID=0D7C-12", r"dev-disk-by\x2dpartuuid-0d7c\x2d12.device"),
+    ("PARTLABEL=Cache", r"dev-disk-by\x2dpartlabel-Cache.device"),
+    (r"PARTLABEL=my\040log", r"dev-disk-by\x2dpartlabel-my\x5cx20log.device")])
 def test_names_of_the_cache(generate, cache, device):
     added = settings(generate(f"/srv/ssd /srv/db forebay cache={cache} 0 0"), "srv-db.mount")
     assert {f"Wants={device}", f"After={device}"} <= added
@@ -58,8 +62,34 @@ def test_units_are_named_as_systemd_names_them(generate, path):
     escaped = path.replace("\\", r"\134").replace(" ", r"\040")
     folder = generate(f"{escaped} {escaped} forebay cache=/dev/pmem0 0 0")
     unit = subprocess.run(["systemd-escape", "--path", "--suffix=mount", path], stdout=subprocess.PIPE, check=True, text=True).stdout.strip()
-    quoted = path.replace("\\", "\\\\").replace("%", "%%")
+    quoted = os.path.normpath(path).replace("\\", "\\\\").replace("%", "%%")
     assert {line for line in settings(folder, unit) if line.startswith("RequiresMountsFor")} == {f'RequiresMountsFor="{quoted}"'}
+
+
+@pytest.mark.parametrize("target", ["{0}/link/db", "{0}/./real//db/", "{0}/real/../link/./db", "{0}/dangling/db", "{0}/relative/db"])
+def test_mount_point_behind_a_link(generate, tmp_path, target):
+    """The drop-in is for the unit that systemd's own generator makes."""
+    (tmp_path / "real").mkdir()
+    for name, to in {"link": tmp_path / "real", "dangling": tmp_path / "later/on", "relative": "../" + tmp_path.name + "/real"}.items():
+        (tmp_path / name).symlink_to(to)
+    folder = generate(f"/srv/ssd {target.format(tmp_path)} forebay cache={CACHE} 0 0")
+    unit, = (path.name for path in folder.glob("*.mount"))
+    assert [path.name for path in folder.glob("*.mount.d")] == [f"{unit}.d"]
+    assert f"OnFailure=forebay-unmounted@{unit.removesuffix('.mount')}.service" in settings(folder, unit)
+
+
+def test_lower_directory_behind_a_link(generate, tmp_path):
+    """What the link is on is needed, and what it leads to."""
+    (tmp_path / "link").symlink_to("/mnt/disk")
+    folder = generate(f"{tmp_path}/link/ssd /srv/db forebay cache={CACHE} 0 0")
+    assert f'RequiresMountsFor="/mnt/disk/ssd" "{tmp_path}/link/ssd"' in settings(folder, "srv-db.mount")
+
+
+def test_a_circle_of_links(generate, tmp_path):
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    folder = generate(f"{tmp_path}/a /srv/db forebay cache={CACHE} 0 0")
+    assert f'RequiresMountsFor="{tmp_path}/a"' in settings(folder, "srv-db.mount")
 
 
 def test_how_long_the_device_is_waited_for(generate):
