@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.fixture(name="setup")
 def fixture_setup(tmp_path):
     """scripts/setup on a machine made up of a release, a running kernel and installed packages; nothing is installed."""
-    def run(*arguments, debian="12", kernel="6.1.0-49-amd64", installed=(), works=True):
+    def run(*arguments, debian="12", kernel="6.1.0-49-amd64", installed=(), works=True, apt=None):
         (tmp_path / "os-release").write_text(f'ID=debian\nVERSION_ID="{debian}"\n', encoding="utf-8")
         listed = "".join(f"ii  {name}\\n" for name in installed)
         programs = {
@@ -24,13 +24,14 @@ def fixture_setup(tmp_path):
 *) for name; do :; done; case " {' '.join(installed)} " in *" $name "*) echo 'ii ' ;; *) exit 1 ;; esac ;;
 esac""",
             "apt-get": 'for word; do case $word in install) asked=1 ;; -*) ;; *) [ -z "${asked-}" ] || echo "apt: $word" ;; esac; done; '
-                       + str(works).lower(),
+                       + (apt or str(works).lower()),
         }
         for name, script in programs.items():
             (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
             (tmp_path / name).chmod(0o755)
         done = subprocess.run([ROOT / "scripts/setup", *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
-                              env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "OS_RELEASE": str(tmp_path / "os-release")})
+                              env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "OS_RELEASE": str(tmp_path / "os-release"),
+                                   "POLICY": str(tmp_path / "policy")})
         assert (done.returncode == 0) == works, done.stdout
         asked = {line.removeprefix("apt: ") for line in done.stdout.splitlines() if line.startswith("apt: ")}
         return {name for name in asked if name.startswith("linux-")}, asked, done.stdout
@@ -70,3 +71,15 @@ def test_what_is_left_to_do(setup):
     assert "Reboot into Linux 6.12" in setup("--left", kernel="6.1.0-49-amd64")[2]
     said = setup("--left", kernel="6.12.57+deb12-amd64")[2]
     assert "no reboot is needed" in said and "Reboot" not in said
+
+
+@pytest.mark.parametrize("signal", ["HUP", "INT", "TERM"])
+def test_daemons_start_again_after_a_signal(setup, tmp_path, signal):
+    """As when the connection over which it runs is lost."""
+    said = setup("--for", "demo", works=False, apt=f"[ ! -x {tmp_path}/policy ] || echo forbidden; kill -{signal} $PPID; exit 1")[2]
+    assert "forbidden" in said and not (tmp_path / "policy").exists()
+
+
+def test_no_daemon_is_forbidden_without_need(setup, tmp_path):
+    said = setup("--for", "install", apt=f"[ ! -e {tmp_path}/policy ] || echo forbidden")[2]
+    assert "forbidden" not in said and not (tmp_path / "policy").exists()
