@@ -2,6 +2,7 @@
 """The man pages and the completion say what the command does, and get installed."""
 
 import re
+import shlex
 import shutil
 import subprocess
 
@@ -73,6 +74,19 @@ def test_completion_of_verbs():
 @pytest.mark.parametrize("verb", VERBS)
 def test_completion_of_options(verb):
     assert set(complete("forebay", *verb.split(), "--")) == {*VERBS[verb], "--help"}
+
+
+def test_completion_runs_nothing(tmp_path):
+    """Of what a mount point is called; special characters are quoted."""
+    names = [f"/srv/$(touch {tmp_path}/ran)", f"/srv/`touch {tmp_path}/ran`", "/srv/my db", "/srv/it's", '/srv/"x', "/srv/*", "/mnt/other"]
+    (tmp_path / "names").write_text("".join(f"{name}\n" for name in names))
+    stubs = f"findmnt() {{ cat {tmp_path}/names; }}; _forebay_devices() {{ :; }};"
+    offered = complete("forebay", "drain", "/srv/", stubs=stubs)
+    assert not (tmp_path / "ran").exists()
+    assert [shlex.split(word) for word in offered] == [[name] for name in names[:-1]]
+    for typed in ("/srv/my", r"/srv/my\ d", "/srv/my d"):
+        assert complete("forebay", "status", typed, stubs=stubs) == [r"/srv/my\ db"]
+    assert complete("forebay", "status", '"/srv/my d', stubs=stubs) == ["/srv/my db"]
 
 
 def test_completion_of_help():
