@@ -72,10 +72,17 @@ static bool say_open_failed(const char *path, const struct stat *st)
 	return false;
 }
 
+/* The path may lead elsewhere when it is opened than when it was looked at. */
+static bool is_same(const struct stat *a, const struct stat *b)
+{
+	return a->st_mode == b->st_mode && a->st_rdev == b->st_rdev && a->st_ino == b->st_ino &&
+	       a->st_dev == b->st_dev;
+}
+
 static bool open_and_measure(struct device *dev, unsigned int flags)
 {
-	int mode = O_CLOEXEC | (flags & DEVICE_WRITE ? O_RDWR : O_RDONLY);
-	struct stat st;
+	int mode = O_CLOEXEC | O_NONBLOCK | (flags & DEVICE_WRITE ? O_RDWR : O_RDONLY);
+	struct stat st, opened;
 
 	if (stat(dev->path, &st))
 		return say_open_failed(dev->path, &st);
@@ -83,7 +90,6 @@ static bool open_and_measure(struct device *dev, unsigned int flags)
 		return false;
 	dev->is_disk = S_ISBLK(st.st_mode);
 	dev->rdev = st.st_rdev;
-	dev->size = st.st_size;
 	if (!dev->is_disk || !disk_name(dev->rdev, dev->name))
 		snprintf(dev->name, sizeof(dev->name), "%s", basename(dev->path));
 	if (dev->is_disk && !(flags & DEVICE_SHARED))
@@ -91,6 +97,11 @@ static bool open_and_measure(struct device *dev, unsigned int flags)
 	dev->fd = open(dev->path, mode);
 	if (dev->fd < 0)
 		return say_open_failed(dev->path, &st);
+	if (fstat(dev->fd, &opened) || !is_same(&st, &opened)) {
+		problem("%s was replaced while it was being opened", dev->path);
+		return false;
+	}
+	dev->size = opened.st_size;
 	if (!dev->is_disk)
 		return true;
 	if (ioctl(dev->fd, BLKGETSIZE64, &dev->size)) {
