@@ -2,8 +2,10 @@
 """forebay status: of images, and of mounts that a made-up /sys and /proc show."""
 
 import errno
+import json
 import os
 import re
+import subprocess
 
 import pytest
 
@@ -195,6 +197,32 @@ def test_damage_is_no_reason_to_mount(forebay, cache, patch, tables):
     patch(image, tables(image)[1] + 16 + 12, b"\xff\xff\xff\xff")
     out = forebay("status", image).out
     assert "lacks what is out-of-sync" in out and "1 record is damaged" in out and "mount -t" not in out
+
+
+def test_a_mapped_device_is_named_alike_mounted_or_not(forebay, kernel, tmp_path):
+    environment = kernel(MOUNT_LINE.replace("pmem0", "dm-9"), **{"dm-9": {}})
+    folder, numbers = tmp_path / "root/sys/class/block/dm-9", tmp_path / "root/sys/dev/block/253:9"
+    (folder / "dm").mkdir(parents=True)
+    (folder / "dev").write_text("253:9\n")
+    (folder / "dm/name").write_text("fast\n")
+    numbers.parent.mkdir(parents=True)
+    numbers.symlink_to(folder)
+    shown, = forebay("status", "--json", **environment).json
+    assert shown["device"] == "/dev/mapper/fast" and shown["mountpoints"] == ["/srv/my db"]
+
+
+@pytest.mark.parametrize("name, shown", [
+    (b"na\xefve", "na\ufffdve"), ("na\u00efve \u20ac \U0001f600".encode(), "na\u00efve \u20ac \U0001f600"), (b"\xff\xfe", "\ufffd\ufffd"),
+    (b"\xc0\xaf", "\ufffd\ufffd"), (b"\xed\xa0\x80", "\ufffd\ufffd\ufffd"), (b"cut\xe2\x82", "cut\ufffd\ufffd")])
+def test_json_is_utf8_whatever_a_path_is(command, cache, name, shown):
+    image = cache("bind", "file 0 0 live")
+    path = os.path.join(os.fsencode(image.parent), name)
+    os.rename(image, path)
+    for words in (["status", "--json"], ["check", "--json"], ["probe", "--json"]):
+        done = subprocess.run([command, *words, path], stdout=subprocess.PIPE, check=True)
+        report = json.loads(done.stdout.decode())
+        assert os.path.basename((report[0] if isinstance(report, list) else report)["device"]) == shown
+    assert os.fsencode(path) in subprocess.run([command, "status", path], stdout=subprocess.PIPE, check=True).stdout
 
 
 def test_one_bad_name_among_good_ones(forebay, cache, tmp_path):

@@ -4,6 +4,7 @@
  */
 #include <stdio.h>
 
+#include "compiler.h"
 #include "json.h"
 
 /**
@@ -28,15 +29,55 @@ void json_add_number(json_object *json, const char *key, uint64_t number)
 	json_object_object_add(json, key, json_object_new_uint64(number));
 }
 
+/* Length of the UTF-8 sequence at @text; 0: its bytes are none. */
+static int sequence(const unsigned char *text)
+{
+	static const struct {
+		unsigned char first, last;	/* of the first byte */
+		unsigned char from, to;		/* of the second one */
+		int length;
+	} kinds[] = {
+		{ 0xc2, 0xdf, 0x80, 0xbf, 2 },
+		{ 0xe0, 0xe0, 0xa0, 0xbf, 3 }, { 0xe1, 0xec, 0x80, 0xbf, 3 },
+		{ 0xed, 0xed, 0x80, 0x9f, 3 }, { 0xee, 0xef, 0x80, 0xbf, 3 },
+		{ 0xf0, 0xf0, 0x90, 0xbf, 4 }, { 0xf1, 0xf3, 0x80, 0xbf, 4 },
+		{ 0xf4, 0xf4, 0x80, 0x8f, 4 },
+	};
+	size_t i = 0;
+
+	if (*text < 0x80)
+		return 1;
+	while (i < ARRAY_SIZE(kinds) && (*text < kinds[i].first || *text > kinds[i].last))
+		i++;
+	if (i == ARRAY_SIZE(kinds) || text[1] < kinds[i].from || text[1] > kinds[i].to)
+		return 0;
+	for (int n = 2; n < kinds[i].length; n++)
+		if ((text[n] & 0xc0) != 0x80)
+			return 0;
+	return kinds[i].length;
+}
+
 /**
  * print_json - print a JSON value to standard output, and release it
  * @json: value
+ *
+ * JSON is UTF-8, but a path may be any bytes: a byte that is not UTF-8 is printed as U+FFFD.
  */
 void print_json(json_object *json)
 {
-	puts(json_object_to_json_string_ext(json, JSON_C_TO_STRING_PRETTY |
-					    JSON_C_TO_STRING_SPACED |
-					    JSON_C_TO_STRING_NOSLASHESCAPE));
+	const char *text = json_object_to_json_string_ext(json, JSON_C_TO_STRING_PRETTY |
+							  JSON_C_TO_STRING_SPACED |
+							  JSON_C_TO_STRING_NOSLASHESCAPE);
+	int length;
+
+	for (; *text; text += length ?: 1) {
+		length = sequence((const unsigned char *)text);
+		if (length)
+			fwrite(text, 1, length, stdout);
+		else
+			fputs("\xef\xbf\xbd", stdout);
+	}
+	putchar('\n');
 	json_object_put(json);
 }
 

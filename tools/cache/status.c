@@ -73,8 +73,10 @@ static bool gather_mounted(struct gathering *all, const char *name)
 		return false;
 	}
 	cache = json_object_new_object();
-	snprintf(text, sizeof(text), "/dev/%s", name);
-	json_add_text(cache, "device", text);
+	if (!kernel_read(kernel_path(path, "/sys/class/block/%s/dev", name), text, sizeof(text)) ||
+	    !disk_path(text, path))
+		snprintf(path, sizeof(path), "/dev/%s", name);
+	json_add_text(cache, "device", path);
 	json_add_flag(cache, "mounted", true);
 	add_mounts(cache, name, &all->mounts);
 	for (int i = 0; i < n; i++) {
