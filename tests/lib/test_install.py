@@ -73,3 +73,20 @@ def test_uninstall_takes_the_python_module_too(tmp_path):
     assert {os.path.basename(name) for name in files(tmp_path)} == {"forebay.py", "_forebay.abi3.so"}
     make("uninstall", tmp_path, "DKMS=true")
     assert files(tmp_path) == set()
+
+
+def test_one_kernel_that_fails(tmp_path):
+    """The others get the modules, and make fails. A kernel whose headers are gone has only a link left."""
+    for kernel in "6.12.1-a", "6.12.2-b", "6.12.3-c":
+        (tmp_path / "kernels" / kernel / "build").mkdir(parents=True)
+        (tmp_path / "kernels" / kernel / "build/Makefile").touch()
+    (tmp_path / "kernels/6.12.4-d").mkdir()
+    (tmp_path / "kernels/6.12.4-d/build").mkdir()
+    dkms = tmp_path / "fake-dkms"
+    dkms.write_text(f"#!/bin/sh\necho $* >>{tmp_path}/called\ncase $* in *-b) exit 1 ;; esac\n", encoding="utf-8")
+    dkms.chmod(0o755)
+    done = subprocess.run(["make", "-s", "-C", ROOT / "packaging", "dkms", f"DESTDIR={tmp_path}/root", f"DKMS={dkms}",
+                           f"LIB_MODULES={tmp_path}/kernels"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    assert done.returncode != 0 and "the modules are not installed for 6.12.2-b;" in done.stdout
+    called = (tmp_path / "called").read_text(encoding="utf-8")
+    assert [line.split()[-1] for line in called.splitlines() if line.startswith("install")] == ["6.12.1-a", "6.12.2-b", "6.12.3-c"]

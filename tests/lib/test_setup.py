@@ -19,6 +19,7 @@ def fixture_setup(tmp_path):
         programs = {
             "uname": f"echo {kernel}",
             "id": "echo 0",
+            "modinfo": "echo NEW",
             "dpkg-query": f"""case "$*" in
 *'{{Package}}'*) printf '{listed}' ;;
 *) for name; do :; done; case " {' '.join(installed)} " in *" $name "*) echo 'ii ' ;; *) exit 1 ;; esac ;;
@@ -31,7 +32,7 @@ esac""",
             (tmp_path / name).chmod(0o755)
         done = subprocess.run([ROOT / "scripts/setup", *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
                               env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "OS_RELEASE": str(tmp_path / "os-release"),
-                                   "POLICY": str(tmp_path / "policy")})
+                                   "POLICY": str(tmp_path / "policy"), "SYS_MODULE": str(tmp_path / "modules")})
         assert (done.returncode == 0) == works, done.stdout
         asked = {line.removeprefix("apt: ") for line in done.stdout.splitlines() if line.startswith("apt: ")}
         return {name for name in asked if name.startswith("linux-")}, asked, done.stdout
@@ -83,3 +84,14 @@ def test_daemons_start_again_after_a_signal(setup, tmp_path, signal):
 def test_no_daemon_is_forbidden_without_need(setup, tmp_path):
     said = setup("--for", "install", apt=f"[ ! -e {tmp_path}/policy ] || echo forbidden")[2]
     assert "forbidden" not in said and not (tmp_path / "policy").exists()
+
+
+@pytest.mark.parametrize("loaded, outdated", [({"forebay": "NEW"}, ""), ({"forebay": "OLD"}, "forebay"),
+                                              ({"forebay": "NEW", "dm_forebay_writelog": "OLD", "foreign": "OLD"}, "dm_forebay_writelog")])
+def test_modules_from_before(setup, tmp_path, loaded, outdated):
+    for name, version in loaded.items():
+        (tmp_path / "modules" / name).mkdir(parents=True)
+        (tmp_path / "modules" / name / "srcversion").write_text(f"{version}\n", encoding="utf-8")
+    said = setup("--left", kernel="6.12.57+deb12-amd64")[2]
+    assert ("no reboot is needed" in said) == (not outdated)
+    assert not outdated or f"modprobe -r {outdated}; or reboot" in said
