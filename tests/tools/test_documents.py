@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The man pages and the completion say what the command does, and get installed."""
 
+import os
 import re
 import shlex
 import shutil
@@ -32,6 +33,15 @@ def man(name):
 def test_man_page_is_well_formed(page):
     done = subprocess.run(["mandoc", "-Tlint", "-Wwarning", page], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.skipif(not shutil.which("man"), reason="no man")
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_man_page_fits_a_terminal(page):
+    """A table that is too wide for 80 columns is unreadable."""
+    done = subprocess.run(["man", "--warnings", "-l", page], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                          env={**os.environ, "MANWIDTH": "80"}, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("verb", VERBS)

@@ -89,7 +89,7 @@ def test_private(fd):
 @shows("forebay_mmap to write, opened to read: EACCES", "a closed descriptor: EBADF",
        "a descriptor opened with O_PATH: EBADF", "attach, detach, opened to read: EBADF", "the same with FOREBAY_KEEP: done",
        "pin, drop, info, opened to read: done", "a directory: EINVAL", "forebay_mmap, a directory: EOPNOTSUPP")
-def test_descriptors(fd, folder):
+def test_opened(fd, folder):
     reading = os.open(folder / "f", os.O_RDONLY)
     path = os.open(folder / "f", os.O_PATH)
     directory = os.open(folder, os.O_RDONLY)
