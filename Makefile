@@ -149,7 +149,7 @@ install: ## install the modules (by DKMS, for each kernel 6.12), the command, li
 	@$(MAKE) --no-print-directory tools lib
 	$(MAKE) --no-print-directory -C tools O=../build/tools install
 	$(MAKE) --no-print-directory -C lib O=../build/lib install
-	ldconfig
+	[ -n '$(DESTDIR)' ] || ldconfig
 	$(MAKE) --no-print-directory -C packaging units dkms
 	@$(RELOAD)
 	@[ -n '$(DESTDIR)' ] || scripts/setup --left
@@ -157,7 +157,7 @@ install: ## install the modules (by DKMS, for each kernel 6.12), the command, li
 uninstall: ## undo make install (the same PREFIX); before: unmount, `forebay writelog remove`, `transit remove` (README.md)
 	$(MAKE) --no-print-directory -C tools uninstall
 	$(MAKE) --no-print-directory -C lib uninstall
-	ldconfig
+	[ -n '$(DESTDIR)' ] || ldconfig
 	$(MAKE) --no-print-directory -C packaging uninstall
 	@$(RELOAD)
 

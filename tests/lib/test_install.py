@@ -90,3 +90,11 @@ def test_one_kernel_that_fails(tmp_path):
     assert done.returncode != 0 and "the modules are not installed for 6.12.2-b;" in done.stdout
     called = (tmp_path / "called").read_text(encoding="utf-8")
     assert [line.split()[-1] for line in called.splitlines() if line.startswith("install")] == ["6.12.1-a", "6.12.2-b", "6.12.3-c"]
+
+
+def test_the_cache_of_libraries_is_left_alone(tmp_path):
+    """With DESTDIR: that of this machine has nothing to do with it."""
+    (tmp_path / "ldconfig").write_text(f"#!/bin/sh\ntouch {tmp_path}/called\n", encoding="utf-8")
+    (tmp_path / "ldconfig").chmod(0o755)
+    make("uninstall", tmp_path / "root", f"PATH={tmp_path}:{os.environ['PATH']}")
+    assert not (tmp_path / "called").exists()
