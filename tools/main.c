@@ -186,18 +186,21 @@ static enum exit_status unknown_verb(int n, char **words)
 	return USAGE;
 }
 
-/* `--help`, or `help` followed by the words of a verb. */
-static enum exit_status help(int n, char **words)
+/* `--help`, or `help` followed by the words of a verb, or by a noun. */
+static enum exit_status show_help(int n, char **words)
 {
+	const struct noun *noun = n ? find_noun(words[0]) : NULL;
 	const struct verb *verb;
 	int used;
 
 	verb = find_verb(n, words, &used);
-	if (verb)
+	if (!used && n > !!noun && strcmp(words[!!noun], "--help"))
+		return unknown_verb(n, words);
+	if (used)
 		verb_help(verb);
 	else
-		print_help(stdout, n ? find_noun(words[0]) : NULL);
-	return DONE;
+		print_help(stdout, noun);
+	return output_written() ? DONE : FAILED;
 }
 
 static enum exit_status run(const struct verb *verb, int argc, char **argv)
@@ -206,11 +209,7 @@ static enum exit_status run(const struct verb *verb, int argc, char **argv)
 
 	message_set_verb(verb->name);
 	status = verb->run(verb, argc, argv);
-	if (fflush(stdout) || ferror(stdout)) {
-		problem("cannot write to standard output");
-		return FAILED;
-	}
-	return status;
+	return output_written() ? status : FAILED;
 }
 
 int main(int argc, char **argv)
@@ -225,12 +224,12 @@ int main(int argc, char **argv)
 		return USAGE;
 	}
 	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "help"))
-		return help(argc - 2, argv + 2);
+		return show_help(argc - 2, argv + 2);
 	if (find_noun(argv[1]) && argc > 2 && !strcmp(argv[2], "--help"))
-		return help(1, argv + 1);
+		return show_help(1, argv + 1);
 	if (!strcmp(argv[1], "--version")) {
 		puts("forebay " FOREBAY_VERSION);
-		return DONE;
+		return output_written() ? DONE : FAILED;
 	}
 	verb = find_verb(argc - 1, argv + 1, &used);
 	return used ? run(verb, argc - used, argv + used) : unknown_verb(argc - 1, argv + 1);

@@ -2,10 +2,11 @@
 """How the command accepts and refuses arguments."""
 
 import re
+import subprocess
 
 import pytest
 
-from conftest import CHECKOUT, DONE, USAGE
+from conftest import CHECKOUT, DONE, FAILED, USAGE
 
 VERBS = {
     "format": ["--force", "--files", "--uuid", "--json"],
@@ -122,6 +123,22 @@ def test_no_verb_and_unknown_verb(forebay):
     assert "unknown verb 'writelog chekc'" in result.err
     assert "Did you mean `forebay writelog check`" in result.err
     assert "Did you mean `forebay transit remove`" in forebay("transit", "remvoe").err
+
+
+def test_help_for_what_there_is_not(forebay):
+    for words in ["frobnicate"], ["writelog", "frob"], ["writelogs", "check"]:
+        result = forebay("help", *words)
+        assert result.status == USAGE and "unknown verb" in result.err and not result.out
+    assert "Did you mean `forebay writelog check`" in forebay("help", "writelog", "chekc").err
+    for words in [], ["writelog"], ["writelog", "check"], ["--help"], ["writelog", "--help"]:
+        assert forebay("help", *words).status == DONE
+
+
+@pytest.mark.parametrize("words", [["--help"], ["help", "check"], ["--version"], ["check", "--help"], ["writelog", "--help"]])
+def test_output_that_cannot_be_written(command, words):
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run([command, *words], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == FAILED and "cannot write to standard output" in done.stderr
 
 
 DESTRUCTIVE = {"format", "writelog format", "emu remove", "emu cut"}

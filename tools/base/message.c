@@ -90,6 +90,19 @@ void advice(const char *format, ...)
 }
 
 /**
+ * output_written - check that all output has been written
+ *
+ * Return: false, after a message, if not.
+ */
+bool output_written(void)
+{
+	if (!fflush(stdout) && !ferror(stdout))
+		return true;
+	problem("cannot write to standard output");
+	return false;
+}
+
+/**
  * lower_advice - what to do about an error that the lower file system gave
  * @err: errno of a write-back
  *

@@ -6,6 +6,7 @@
 #ifndef FOREBAY_TOOLS_MESSAGE_H
 #define FOREBAY_TOOLS_MESSAGE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -23,6 +24,7 @@
 
 void message_set_verb(const char *name);
 void problem(const char *format, ...) __printf(1, 2);
+bool output_written(void);
 void advice(const char *format, ...) __printf(1, 2);
 const char *lower_advice(int err);
 

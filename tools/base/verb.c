@@ -75,7 +75,7 @@ int next_option(const struct verb *verb, int argc, char **argv)
 	switch (option) {
 	case 'h':
 		verb_help(verb);
-		exit(DONE);
+		exit(output_written() ? DONE : FAILED);
 	case ':':
 		exit(usage_problem(verb, "%s needs a value", argv[optind - 1]));
 	case '?':
