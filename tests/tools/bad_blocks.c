@@ -4,7 +4,7 @@
  *
  * As on a block device, a page with such a sector can't be read through the page cache: a call fails with
  * EIO, a load from a mapping with SIGBUS. With O_DIRECT, only the sector fails. A write of the whole page
- * makes its sectors good, unless $BAD_FOREVER is set. With $BAD_STOP, the program ends right after that.
+ * makes its sectors good, unless $BAD_FOREVER is set, or $BAD_FULL, as if the file system were full. With $BAD_STOP, the program ends right after that.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -101,11 +101,11 @@ static bool may_write(off_t offset, size_t len)
 {
 	if (!is_bad(offset, len, PAGE))
 		return true;
-	if (len == PAGE && offset % PAGE == 0 && !getenv("BAD_FOREVER")) {
+	if (len == PAGE && offset % PAGE == 0 && !getenv("BAD_FOREVER") && !getenv("BAD_FULL")) {
 		heal(offset);
 		return true;
 	}
-	errno = EIO;
+	errno = getenv("BAD_FULL") ? ENOSPC : EIO;
 	return false;
 }
 

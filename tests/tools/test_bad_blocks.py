@@ -118,6 +118,12 @@ def test_a_block_that_stays_bad(bad, used, tables, words):
     assert result.status == FAILED and f"writing to {used} failed: Input/output error" in result.err
 
 
+def test_no_space_for_an_image(bad, used, tables):
+    """A store to a hole ends as one to a bad block."""
+    result = bad([tables(used)[0] // SECTOR], "format", "--force", used, BAD_FULL="1")
+    assert result.status == FAILED and f"{used}: no space left for the image" in result.err and "bad block" not in result.err
+
+
 def test_format_makes_tables_good(forebay, bad, used, tables):
     for sector in tables(used)[0] // SECTOR + 3, tables(used)[1] // SECTOR:
         assert bad([sector], "format", "--force", used).status == DONE
