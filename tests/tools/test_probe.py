@@ -2,6 +2,7 @@
 """forebay probe: what it says of a device, as text, as JSON and for udev."""
 
 import json
+import os
 import uuid
 
 import pytest
@@ -63,9 +64,11 @@ def test_what_is_neither(forebay, blank, patch):
 
 
 def test_what_cannot_be_read(forebay, blank, tmp_path):
-    for path in tmp_path / "missing", tmp_path, blank(4096):
+    os.mkfifo(tmp_path / "fifo")
+    for path, why in {tmp_path / "missing": "No such file or directory", tmp_path: "it is neither a block device nor an image",
+                      tmp_path / "fifo": "it is neither a block device nor an image", blank(4096): "it is too short"}.items():
         result = forebay("probe", "--udev", path)
-        assert result.status == FAILED and f"cannot read {path}" in result.err
+        assert result.status == FAILED and f"cannot read {path}: {why}" in result.err
 
 
 def test_an_image_that_was_cut_short(forebay, made):

@@ -39,7 +39,7 @@ def test_repair(forebay, broken, tables):
     assert result.status == REPAIRED, result.err
     assert "handle type 1: ee 00" in result.out and "page 9 of the file (from byte 36864)" in result.out
     assert "1 file record with all their pages, and 3 page records, will be set aside" in result.out
-    assert "repaired" in result.out
+    assert "repaired" in result.out and "4 inconsistencies\n" in result.out and "nothing was changed" not in result.out
     report = forebay("check", "--json", broken)
     assert report.status == DONE
     assert report.json["files_used"] == 1 and report.json["pages_out_of_sync"] == 1 and report.json["pages_clean"] == 1

@@ -2,6 +2,7 @@
 /*
  * Reads numbers of bytes, and ranges, from the command line.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,9 +17,12 @@ static bool size_before(const char *text, char **end, uint64_t *size)
 	const char *unit;
 	int shift;
 
+	/* strtoull() takes blanks and a sign before the number. */
+	if (!isdigit((unsigned char)*text))
+		return false;
 	errno = 0;
 	*size = strtoull(text, end, hex ? 16 : 10);
-	if (*end == text || *text == '-' || errno)
+	if (errno)
 		return false;
 	unit = **end ? strchr(units, **end | 0x20) : NULL;
 	if (!unit)

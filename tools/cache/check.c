@@ -229,7 +229,7 @@ static enum exit_status check_store(const char *path, const struct ps *ps, bool 
 	u32 *scratch = malloc(sizeof(*scratch) * max_t(u64, ps->nr_pages, ps->nr_files));
 	struct store_check check = {
 		.ps = ps,
-		.findings = { .path = path, .kinds = kinds, .all = damage },
+		.findings = { .path = path, .kinds = kinds, .all = damage, .repairs = damage },
 		.damage = damage,
 	};
 	struct store_counts counts;

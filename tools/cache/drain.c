@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
@@ -101,6 +102,7 @@ static bool open_mount(struct drain *drain)
 	const struct forebay_mount *mount;
 	struct forebay_mounts mounts;
 	struct statfs fs;
+	struct stat st;
 
 	drain->fd = open(drain->path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	if (drain->fd < 0 || fstatfs(drain->fd, &fs)) {
@@ -110,6 +112,12 @@ static bool open_mount(struct drain *drain)
 	if (fs.f_type != FOREBAY_SUPER_MAGIC) {
 		problem("%s is not on a forebay mount", drain->path);
 		advice("`forebay status` lists the mounts.");
+		return false;
+	}
+	/* The driver of a device gives the ioctl a meaning of its own. */
+	if (fstat(drain->fd, &st) || !(S_ISREG(st.st_mode) || S_ISDIR(st.st_mode))) {
+		problem("%s is neither a file nor a directory", drain->path);
+		advice("Name the mount point.");
 		return false;
 	}
 	if (!mounts_read(&mounts))

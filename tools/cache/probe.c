@@ -58,7 +58,8 @@ static enum exit_status probe(const struct verb *verb, int argc, char **argv)
 	if (argc - optind != 1)
 		return usage_problem(verb, "expected one device or image");
 	if (!identify(argv[optind], &identity)) {
-		problem("cannot read %s: %s", argv[optind], strerror(errno));
+		problem("cannot read %s: %s", argv[optind],
+			identity.why ?: strerror(errno));
 		return FAILED;
 	}
 	if (udev && identity.type)

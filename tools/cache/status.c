@@ -109,7 +109,8 @@ static bool gather_unmounted(struct gathering *all, const char *path)
 	enum ps_error err;
 	struct ps ps;
 
-	if (!device_open(&dev, path, 0))
+	/* Opened exclusively, a device that is watched could not be mounted meanwhile. */
+	if (!device_open(&dev, path, DEVICE_SHARED))
 		return false;
 	err = ps_open(&ps, dev.base, dev.size, PS_OPEN_READ_ONLY);
 	if (err) {

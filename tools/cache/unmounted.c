@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Caches that are not mounted although they hold, or may hold, data that their lower directory lacks, as
- * after a power cut and before the mount. A program that uses the lower directory then reads files that are older than
- * acknowledged syncs.
+ * Caches that are not mounted although they hold, or may hold, data that their lower directory lacks,
+ * as after a power cut and before the mount. A program that uses the lower directory then reads files that
+ * are older than acknowledged syncs.
  *
  * The directory itself carries no mark. A cache records the UUID of the lower file system and the handle
  * of the directory.

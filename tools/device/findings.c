@@ -46,8 +46,9 @@ void findings_conclude(const struct findings *findings, u64 found)
 		printf("%s: %sclean%s\n", findings->path, style(stdout, GREEN), plain(stdout));
 		return;
 	}
-	printf("%s: %s%llu inconsistenc%s%s; nothing was changed\n", findings->path, style(stdout, RED),
-	       (unsigned long long)found, found == 1 ? "y" : "ies", plain(stdout));
+	printf("%s: %s%llu inconsistenc%s%s%s\n", findings->path, style(stdout, RED),
+	       (unsigned long long)found, found == 1 ? "y" : "ies", plain(stdout),
+	       findings->repairs ? "" : "; nothing was changed");
 	for (size_t i = 0; i < FINDING_KINDS; i++)
 		if (findings->of_kind[i] && findings->kinds[i].meaning)
 			printf("  %s\n", findings->kinds[i].meaning);

@@ -23,6 +23,7 @@ struct findings {
 	u64 of_kind[FINDING_KINDS];
 	u64 nr;
 	bool all;			/* print all of them, however many */
+	bool repairs;			/* they are going to be repaired */
 	json_object *list;		/* NULL: print them */
 };
 

@@ -41,7 +41,7 @@ static uint64_t size_of(int fd)
  * The modules write past the block device's page cache, which may therefore be out of date. A copy that
  * can't be read counts as damaged, unless that are both.
  */
-static bool read_supers(int fd, char *supers)
+static bool read_supers(int fd, char *supers, const char **why)
 {
 	unsigned int lost = 0;
 
@@ -51,6 +51,8 @@ static bool read_supers(int fd, char *supers)
 
 		if (got == PS_PAGE_SIZE)
 			continue;
+		if (got >= 0)
+			*why = "it is too short for a superblock";
 		if (got >= 0 || errno != EIO)
 			return false;
 		memset(copy, 0, PS_PAGE_SIZE);
@@ -81,12 +83,25 @@ static void judge(void *supers, uint64_t size, struct identity *identity)
 	}
 }
 
+/* A pipe would be waited for, and a directory has no bytes. */
+static bool is_readable(int fd, struct identity *identity)
+{
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return false;
+	if (S_ISBLK(st.st_mode) || S_ISREG(st.st_mode))
+		return true;
+	identity->why = "it is neither a block device nor an image";
+	return false;
+}
+
 /**
  * identify - find out whether a device is a cache or a write log
  * @path: a block device or an image; nothing is printed about it
  * @identity: filled in
  *
- * Return: false, with errno, if it can't be read.
+ * Return: false if it can't be read: @identity->why says why, else errno.
  */
 bool identify(const char *path, struct identity *identity)
 {
@@ -98,8 +113,7 @@ bool identify(const char *path, struct identity *identity)
 	*identity = (struct identity){ };
 	if (fd < 0)
 		return false;
-	errno = EIO;	/* if the device is too short for superblocks */
-	good = read_supers(fd, supers);
+	good = is_readable(fd, identity) && read_supers(fd, supers, &identity->why);
 	err = errno;
 	if (good)
 		judge(supers, size_of(fd), identity);

@@ -18,7 +18,7 @@ struct identity {
 	const char *type;		/* TYPE_*; NULL: neither */
 	char uuid[37];
 	unsigned int version;		/* of the format */
-	const char *why;		/* reason if it is neither: a sentence without full stop */
+	const char *why;		/* it is neither, or unreadable: a sentence without full stop */
 };
 
 /* How the search for a UUID ended. */

@@ -51,10 +51,12 @@ static bool parse_persistence(const char *text, struct forebay_emu_create *creat
 
 static bool parse_node(const char *text, struct forebay_emu_create *create)
 {
-	char *end;
+	__u64 node;
 
-	create->node = strtol(text, &end, 10);
-	return end != text && !*end && create->node >= 0;
+	if (!size_parse(text, &node) || node > INT_MAX)
+		return false;
+	create->node = node;
+	return true;
 }
 
 static bool parse_delay(const char *text, __u64 *delay)
@@ -92,6 +94,15 @@ static bool take_option(int option, struct request *req)
 	}
 }
 
+static const char *option_name(int number)
+{
+	const struct option *option = options;
+
+	while (option->val != number)
+		option++;
+	return option->name;
+}
+
 static enum exit_status parse(const struct verb *verb, int argc, char **argv, struct request *req)
 {
 	int option;
@@ -100,7 +111,7 @@ static enum exit_status parse(const struct verb *verb, int argc, char **argv, st
 	req->create.node = -1;
 	while ((option = next_option(verb, argc, argv)) != -1)
 		if (!take_option(option, req))
-			return usage_problem(verb, "'%s' is not a valid value", optarg);
+			return usage_problem(verb, "--%s %s: not a valid value", option_name(option), optarg);
 	if (!req->create.bytes)
 		return usage_problem(verb, "expected --size, a multiple of 4096 bytes");
 	if (optind != argc)
