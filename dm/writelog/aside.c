@@ -4,12 +4,18 @@
  * without them, and nothing waits for them.
  *
  * When a bio fails, the worker writes the bio's blocks one by one, to find which are refused. If the
- * origin refuses more than dwl_max_aside() blocks, or fails for another reason (unreachable, full), no
- * block is set aside. The whole generation is then retried later.
+ * origin refuses more than dwl_max_aside() blocks, or fails for another reason (unreachable, full), the
+ * search sets no block aside. The whole generation is then retried later.
+ *
+ * An origin may take seconds to refuse a block. So a search ends after DWL_ASIDE_BUDGET. It sets aside
+ * what it has found, and fails as the bio did: writeback is reported as failing. The next search
+ * continues where that one has ended.
  *
  * A block that is set aside is known by its number. It stays so until the origin has taken a version of
  * it, or the log has no version any more. Writeback leaves such blocks out of its batches. The worker
- * writes each alone, every DWL_ASIDE_RETRY, and before the block's generation is freed.
+ * writes each alone, every DWL_ASIDE_RETRY, and before the block's generation is freed. Retries end
+ * after DWL_ASIDE_BUDGET, too, and the next ones begin with the next block. After a search or retries,
+ * the worker does other work for at least DWL_ASIDE_PAUSE times as long before it retries.
  *
  * The data of such a block stays in the log. Generations are freed in order, the oldest first. So
  * before the worker frees the block's generation, it appends the block again, to the current
@@ -31,7 +37,18 @@
 #include "trace.h"
 #include "writeback.h"
 
-#define DWL_NO_BLOCK	U64_MAX
+#define DWL_NO_BLOCK		U64_MAX
+/* No write of a single block begins later than this after the search or the retries began. */
+#define DWL_ASIDE_BUDGET	HZ
+#define DWL_ASIDE_PAUSE		8
+
+/* A search for blocks that the origin refuses. */
+struct dwl_search {
+	u64 sector, end;		/* what is left of the failed bio */
+	unsigned long begun;		/* in jiffies */
+	bool late;			/* the budget is used up */
+	u32 nr;				/* entries of w->aside.blocks, found ones included */
+};
 
 /* True if the error concerns single blocks. */
 static bool dwl_is_block_error(int err)
@@ -109,26 +126,54 @@ static int dwl_try_block(struct dwl *w, u64 block, u64 value)
 	return err;
 }
 
-/* Tries the extent's blocks between @sector and @end. Adds refused ones at w->aside.blocks[*@nr]. */
-static int dwl_find_in_extent(struct dwl *w, const struct dwl_extent *extent, u64 sector, u64 end, u32 *nr)
+static bool dwl_aside_late(unsigned long begun)
+{
+	return time_after(jiffies, begun + DWL_ASIDE_BUDGET);
+}
+
+/* No retries for a while. Those that have just ended, or the search, began at @begun. */
+static void dwl_aside_pause(struct dwl *w, unsigned long begun)
+{
+	w->aside.pause_end = jiffies + DWL_ASIDE_PAUSE * (jiffies - begun);
+}
+
+/* Tries the extent's blocks that are in the failed bio. Adds refused ones at w->aside.blocks[s->nr]. */
+static int dwl_find_in_extent(struct dwl *w, const struct dwl_extent *extent, struct dwl_search *s)
 {
 	u32 step = 1 << w->block_shift;
 	u64 at;
 
-	for (at = extent->sector; at < extent->sector + extent->sectors; at += step) {
-		u64 block = at >> w->block_shift;
+	for (at = extent->sector; at < extent->sector + extent->sectors && !s->late; at += step) {
 		int err;
 
-		if (at + step <= sector || at >= end)
+		if (at + step <= s->sector || at >= s->end)
 			continue;
-		err = dwl_try_block(w, block, dwl_value_behind(extent->value, at - extent->sector));
-		if (!err)
-			continue;
-		if (!dwl_is_block_error(err) || *nr == dwl_max_aside(w))
+		err = dwl_try_block(w, at >> w->block_shift,
+				    dwl_value_behind(extent->value, at - extent->sector));
+		if (err && (!dwl_is_block_error(err) || s->nr == dwl_max_aside(w)))
 			return err;
-		w->aside.blocks[(*nr)++].block = block;
+		if (err)
+			w->aside.blocks[s->nr++].block = at >> w->block_shift;
+		s->late = dwl_aside_late(s->begun);
+		if (s->late)
+			w->aside.search_from = at + step;
 	}
 	return 0;
+}
+
+/* Sets aside the first @nr entries of w->aside.blocks. */
+static void dwl_aside_set(struct dwl *w, u32 nr, int err)
+{
+	u32 i;
+
+	for (i = w->aside.nr; i < nr; i++)
+		DMERR_LIMIT("%pg: origin %pg refuses sector %llu: error %d; its data stay in the log, the rest is written back",
+			    w->log->bdev, w->origin->bdev, w->aside.blocks[i].block << w->block_shift, err);
+	if (!w->aside.nr)
+		w->aside.next = jiffies + DWL_ASIDE_RETRY;
+	WRITE_ONCE(w->aside.nr, nr);
+	dwl_count(w, DWL_ORIGIN_ERRORS, 1);
+	dm_table_event(w->ti->table);
 }
 
 /**
@@ -138,33 +183,35 @@ static int dwl_find_in_extent(struct dwl *w, const struct dwl_extent *extent, u6
  *
  * Context: Worker. Sleeps.
  * Return: 0: blocks were set aside, and the generation is to be collected again without them. Negative
- * errno: no block is refused, or too many, or the error is another one.
+ * errno: no block is refused, or too many, or the error is another one. Or the search took too long:
+ * those found were set aside.
  */
 int dwl_aside_find(struct dwl *w, int err)
 {
-	u64 sector = w->failed_sector, end = sector + w->failed_sectors;
-	u32 i, nr = w->aside.nr;
+	struct dwl_search s = {
+		.sector = w->failed_sector, .end = w->failed_sector + w->failed_sectors,
+		.begun = jiffies, .nr = w->aside.nr,
+	};
+	int other = 0;
+	u32 i;
 
 	if (!dwl_is_block_error(err))
 		return err;
-	for (i = 0; i < w->nr_extents; i++) {
-		int other = dwl_find_in_extent(w, &w->extents[i], sector, end, &nr);
-
-		if (other)
-			return other;
+	if (w->aside.search_from < s.end)
+		s.sector = max(s.sector, w->aside.search_from);
+	for (i = 0; i < w->nr_extents && !other && !s.late; i++) {
+		other = dwl_find_in_extent(w, &w->extents[i], &s);
 		cond_resched();
 	}
-	if (nr == w->aside.nr)
+	dwl_aside_pause(w, s.begun);
+	if (!s.late)
+		w->aside.search_from = 0;
+	if (other)
+		return other;
+	if (s.nr == w->aside.nr)
 		return err;
-	for (i = w->aside.nr; i < nr; i++)
-		DMERR_LIMIT("%pg: origin %pg refuses sector %llu: error %d; its data stay in the log, the rest is written back",
-			    w->log->bdev, w->origin->bdev, w->aside.blocks[i].block << w->block_shift, err);
-	if (!w->aside.nr)
-		w->aside.next = jiffies + DWL_ASIDE_RETRY;
-	WRITE_ONCE(w->aside.nr, nr);
-	dwl_count(w, DWL_ORIGIN_ERRORS, 1);
-	dm_table_event(w->ti->table);
-	return 0;
+	dwl_aside_set(w, s.nr, err);
+	return s.late ? err : 0;
 }
 
 /* Removes entries that are DWL_NO_BLOCK. */
@@ -193,7 +240,8 @@ bool dwl_aside_due(struct dwl *w)
 		if (!dwl_aside_value(w, w->aside.blocks[i].block))
 			w->aside.blocks[i].block = DWL_NO_BLOCK;
 	dwl_aside_compact(w);
-	return w->aside.nr && time_after_eq(jiffies, w->aside.next);
+	return w->aside.nr && time_after_eq(jiffies, w->aside.next) &&
+	       time_after_eq(jiffies, w->aside.pause_end);
 }
 
 /* Flushes the origin. The blocks written before are durable then, and removed from the index. */
@@ -217,30 +265,43 @@ static int dwl_aside_written(struct dwl *w)
 	return err;
 }
 
-/* Retries the blocks in a generation, or all (NULL). Nothing else is in flight to the origin. */
+/* Writes a block again. Returns the version that the origin has taken; 0: none. */
+static u64 dwl_aside_try_block(struct dwl *w, u64 block, u64 value, int *err)
+{
+	*err = dwl_try_block(w, block, value);
+	if (!*err)
+		return value;
+	if (*err != -EINTR)
+		dwl_count(w, DWL_ORIGIN_ERRORS, 1);
+	return 0;
+}
+
+/*
+ * Retries the blocks in a generation, or all (NULL), as far as the time allows. Nothing else is in
+ * flight to the origin.
+ */
 static int dwl_aside_try(struct dwl *w, const struct dwl_gen *gen)
 {
+	u32 i, nr = w->aside.nr, first = w->aside.retry_from;
+	unsigned long begun = jiffies;
 	bool any = false;
-	u32 i;
+	int err = 0;
 
-	for (i = 0; i < w->aside.nr; i++) {
-		struct dwl_aside_block *aside = &w->aside.blocks[i];
+	for (i = 0; i < nr; i++)
+		w->aside.blocks[i].written = 0;
+	for (i = 0; i < nr && err != -EINTR && !dwl_aside_late(begun); i++) {
+		struct dwl_aside_block *aside = &w->aside.blocks[(first + i) % nr];
 		u64 value = dwl_aside_value(w, aside->block);
-		int err;
 
-		aside->written = 0;
 		if (!value || (gen && dwl_gen_of(w, value) != gen))
 			continue;
-		err = dwl_try_block(w, aside->block, value);
-		if (err == -EINTR)
-			return err;
-		if (err) {
-			dwl_count(w, DWL_ORIGIN_ERRORS, 1);
-			continue;
-		}
-		aside->written = value;
-		any = true;
+		aside->written = dwl_aside_try_block(w, aside->block, value, &err);
+		any |= aside->written;
 	}
+	w->aside.retry_from = (first + i) % nr;
+	dwl_aside_pause(w, begun);
+	if (err == -EINTR)
+		return err;
 	return any ? dwl_aside_written(w) : 0;
 }
 
@@ -331,8 +392,10 @@ static int dwl_aside_move(struct dwl *w, const struct dwl_gen *gen)
  */
 int dwl_aside_retry(struct dwl *w, const struct dwl_gen *gen)
 {
-	int err = dwl_aside_try(w, gen);
+	int err = 0;
 
+	if (time_after_eq(jiffies, w->aside.pause_end))
+		err = dwl_aside_try(w, gen);
 	if (!gen)
 		w->aside.next = jiffies + DWL_ASIDE_RETRY;
 	else if (!err)

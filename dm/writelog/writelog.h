@@ -210,6 +210,9 @@ struct dwl_aside {
 	bool moving;			/* blocks are being moved: the last free generation may be used */
 	u32 nr;				/* read by other tasks */
 	unsigned long next;		/* jiffies: when all are retried */
+	unsigned long pause_end;	/* jiffies: no retries before this */
+	u32 retry_from;			/* index of the block that is retried first */
+	u64 search_from;		/* sector where a search that took too long ended; 0: it didn't */
 	struct dwl_aside_block blocks[DWL_MAX_ASIDE];
 };
 

@@ -4,13 +4,14 @@ log until the origin has them."""
 
 import mmap
 import os
+import subprocess
 import time
 from pathlib import Path
 
 import pytest
 from mapped import MANY, beside_checker, noise, verificator
 from stack import SSD, run
-from writelog import DEVICE, MIB, STATE, WRITES
+from writelog import DEVICE, MIB, NAME, STATE, WRITES
 
 pytestmark = pytest.mark.persistence
 
@@ -49,17 +50,17 @@ def test_origin_fails_for_a_while(log):
     assert log.read(0, MIB, device=SSD) == expected
 
 
-def write_until_refused():
-    """Writes segments of 64 KiB to the device, from its beginning, until one fails. Returns how many
-    writes succeeded."""
+def write_until_refused(first=0):
+    """Writes segments of 64 KiB to the device, from the segment `first` on, until one fails. Returns how
+    many writes succeeded."""
     done = 0
     fd = os.open(DEVICE, os.O_RDWR | os.O_DIRECT)
     page = mmap.mmap(-1, 65536)
     try:
         with pytest.raises(OSError):
-            for done in range(64 * MIB // 65536):
+            for done in range(64 * MIB // 65536 - first):
                 page[:] = noise(65536, done)
-                os.pwrite(fd, page, done * 65536)
+                os.pwrite(fd, page, (first + done) * 65536)
     finally:
         os.close(fd)
     return done
@@ -83,6 +84,14 @@ def test_full_log_and_dead_origin(log):
     assert log.status()["health"] == "ok"
     log.write(0, noise(4096, 3))
     assert log.read(4096, 4096) == noise(65536, 0)[4096:8192]
+
+
+def wait_for(condition, seconds):
+    """Waits until a condition holds, at most so long."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, run("dmsetup status; dmesg | tail")
+        time.sleep(0.1)
 
 
 BAD, BADS = 128, 8      # sectors that refusing() has
@@ -213,6 +222,73 @@ def test_refused_block_in_a_full_log(log):
     assert log.read(0, done * 65536) == b"".join(noise(65536, i) for i in range(done))
     log.again()
     assert log.read(0, done * 65536) == b"".join(noise(65536, i) for i in range(done))
+
+
+SLOWLY = [BAD + 64 * i for i in range(4)]       # sectors of blocks that refusing_slowly() has
+SECONDS = 3
+
+
+def refusing_slowly(log):
+    """Makes an origin `bad` that takes some seconds to refuse each of a few blocks."""
+    run("modprobe dm-delay")
+    run(f"dmsetup create never --table '0 {BADS} error' && dmsetup mknodes")
+    never = "/dev/mapper/never 0"
+    run(f"dmsetup create slow --table '0 {BADS} delay {never} 0 {never} {SECONDS * 1000} {never} 0' && dmsetup mknodes")
+    table, at = [], 0
+    for bad in SLOWLY:
+        table += [(at, bad - at, f"linear {SSD} {at}"), (bad, BADS, "linear /dev/mapper/slow 0")]
+        at = bad + BADS
+    table.append((at, log.sectors - at, f"linear {SSD} {at}"))
+    lines = "\n".join(f"{start} {length} {target}" for start, length, target in table)
+    run(f"echo '{lines}' | dmsetup create bad && dmsetup mknodes")
+    log.origin = "/dev/mapper/bad"
+    return log
+
+
+def share_of_progress(log, seconds):
+    """The share of the time in which writeback makes progress beside a writer that never pauses."""
+    samples = []
+    command = f"fio --name=x --filename={DEVICE} --rw=write --bs=64k --direct=1 --offset=1m --size=60m --time_based --runtime={seconds}"
+    with subprocess.Popen(command.split(), stdout=subprocess.DEVNULL) as writer:
+        while writer.poll() is None:
+            samples.append(log.status()["writeback_sectors"])
+            time.sleep(0.5)
+    assert writer.returncode == 0
+    return sum(a < b for a, b in zip(samples, samples[1:])) / (len(samples) - 1)
+
+
+def test_slowly_refused_blocks(log):
+    """The origin takes seconds to refuse each of a few blocks. They are reported as soon as the first is
+    found. When all are found, the rest is written back most of the time."""
+    refusing_slowly(log).create(block_size=4096, error_timeout=60, high_mark=20, low_mark=10)
+    log.write(0, noise(MIB))
+    begin = time.monotonic()
+    flush = subprocess.Popen(f"dmsetup message {NAME} 0 flush", shell=True, stderr=subprocess.DEVNULL)
+    wait_for(lambda: log.status()["health"] == "error", 3 * SECONDS)
+    assert time.monotonic() - begin < 3.5 * SECONDS
+    wait_for(lambda: log.status()["refused"] == len(SLOWLY), 20 * SECONDS)
+    flush.wait()
+    share = share_of_progress(log, 7 * SECONDS)
+    assert share > 0.5, share
+    status = log.status()
+    assert (status["health"], status["refused"]) == ("error", len(SLOWLY)), status
+    assert log.read(0, MIB) == noise(MIB)
+    error_table(False, log.sectors)
+    wait_for(lambda: log.status()["health"] == "ok", 15 * SECONDS)
+    log.message("flush")
+    assert log.read(0, MIB, device=SSD) == noise(MIB)
+
+
+def test_slowly_refused_blocks_in_a_full_log(log):
+    """While such blocks are searched for, the log fills. Writers are refused after error_timeout, they
+    don't wait for the end of the search."""
+    refusing_slowly(log).create(block_size=4096, error_timeout=1)
+    log.write(0, noise(MIB))
+    begin = time.monotonic()
+    done = write_until_refused(16)
+    assert time.monotonic() - begin < 6 * SECONDS, "the writer waited for the search"
+    assert log.read(0, MIB) == noise(MIB)
+    assert log.read(MIB, done * 65536) == b"".join(noise(65536, i) for i in range(done))
 
 
 def test_flaky_origin(log):
