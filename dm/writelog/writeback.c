@@ -3,8 +3,9 @@
  * The worker: writes generations back, one at a time, the oldest first.
  *
  * Writeback begins when the log is fuller than the high mark, and goes on to the low mark. It also runs
- * for the message flush, for cleaner mode, when the index is too large, and when a writer waits. The
- * worker seals generations after their writers have left.
+ * for the message flush, for cleaner mode, when the index is too large, when a writer waits, and while
+ * writeback fails, to notice that the origin has recovered. The worker seals generations after their
+ * writers have left.
  *
  * A generation is freed only after its newest blocks are durable on the origin. While writers wait for
  * space, the flush of a batch runs concurrently with the writes of the next one. Waiting for each flush
@@ -34,7 +35,7 @@ static bool dwl_should_write_back(struct dwl *w)
 	else if (level <= w->params.low_mark)
 		w->draining = false;
 	return w->draining || dwl_low_on_space(w) || READ_ONCE(w->flush_to) > w->freed_to ||
-	       READ_ONCE(w->mode) == DWL_CLEANING;
+	       READ_ONCE(w->mode) == DWL_CLEANING || w->failing_since;
 }
 
 /* Returns the oldest closed generation that isn't sealed (@unsealed) or isn't written. */
@@ -260,6 +261,12 @@ static int dwl_handle_aside(struct dwl *w)
 	return err ? err : dwl_flush_end(w);
 }
 
+/* True if the log has nothing that could show whether the origin still fails. */
+static bool dwl_nothing_to_try(const struct dwl *w)
+{
+	return list_empty(&w->closed_gens) && !w->aside.nr;
+}
+
 /*
  * True if there may be a generation to seal or to write back. Takes no lock: it is the condition of a
  * wait.
@@ -291,6 +298,8 @@ static void dwl_work(struct dwl *w)
 		err = dwl_handle_aside(w);
 		gen = err ? NULL : dwl_next_gen(w);
 		if (!err && !gen && !w->flushing) {
+			if (w->failing_since && dwl_nothing_to_try(w))
+				dwl_report_health(w, 0);
 			wait_event_idle_timeout(w->kick, dwl_worker_must_stop() || dwl_has_work(w),
 						w->aside.nr ? DWL_ASIDE_RETRY : MAX_SCHEDULE_TIMEOUT);
 			continue;

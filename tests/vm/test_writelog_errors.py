@@ -291,6 +291,26 @@ def test_slowly_refused_blocks_in_a_full_log(log):
     assert log.read(MIB, done * 65536) == b"".join(noise(65536, i) for i in range(done))
 
 
+def test_origin_recovers_without_writeback(log):
+    """A refused block's write succeeds, but the flush fails. Once both succeed, the origin is well, even if
+    nothing else is to be written back."""
+    run("modprobe dm-flakey")
+    refusing(log).create(block_size=4096)
+    log.write(0, noise(MIB))
+    assert "error" in log.message("flush", check=False).lower()
+    assert log.status()["refused"] == 1
+    run("dmesg -C")
+    half = log.sectors // 2
+    table = f"0 {half} linear {SSD} 0\n{half} {half} flakey {SSD} {half} 0 3600 1 error_writes"
+    run(f"dmsetup suspend --noflush --nolockfs bad; echo '{table}' | dmsetup load bad; dmsetup resume bad")
+    wait_for(lambda: "cannot write back to origin" in run("dmesg"), 15)
+    assert log.status()["health"] == "error"
+    error_table(False, log.sectors)
+    wait_for(lambda: log.status()["refused"] == 0, 15)
+    wait_for(lambda: log.status()["health"] == "ok", 2)
+    assert "is written back" in run("dmesg")
+
+
 def test_flaky_origin(log):
     """dm-flakey up and down beneath overlapping writes."""
     run("modprobe dm-flakey")
