@@ -51,8 +51,9 @@ struct emu_delay {
  * since the device's last cut
  * @by_block: a bit for each page last written through the block device: a disk's blocks are old or new
  * as a whole
- * @lock: protects @pending, and the bytes of @durable
+ * @lock: protects @pending, @pending_bytes, and the bytes of @durable
  * @pending: struct emu_pending, sent and not fenced yet
+ * @pending_bytes: memory of @pending
  * @partner: the other device of the last cut
  */
 struct emu_shadow {
@@ -61,6 +62,7 @@ struct emu_shadow {
 	unsigned long *by_block;
 	spinlock_t lock;
 	struct list_head pending;
+	u64 pending_bytes;
 	int partner;
 };
 

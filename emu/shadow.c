@@ -55,6 +55,7 @@ void emu_shadow_drop_pending(struct emu_device *emu)
 	list_for_each_entry_safe(pending, next, &emu->shadow.pending, link)
 		kfree(pending);
 	INIT_LIST_HEAD(&emu->shadow.pending);
+	emu->shadow.pending_bytes = 0;
 }
 
 /**
@@ -107,14 +108,30 @@ static void emu_supersede(struct emu_shadow *shadow, u64 offset, u32 len, const 
 	}
 }
 
+/* Returns NULL without memory, or if what is pending takes as much memory as the device. */
+static struct emu_pending *emu_pending_alloc(struct emu_shadow *shadow, u64 limit, u32 len)
+{
+	struct emu_pending *pending;
+	size_t bytes = struct_size(pending, data, len);
+
+	lockdep_assert_held(&shadow->lock);
+	if (shadow->pending_bytes >= limit)
+		return NULL;
+	pending = kmalloc(bytes, GFP_ATOMIC | __GFP_NOWARN);
+	if (pending)
+		shadow->pending_bytes += bytes;
+	return pending;
+}
+
 /* Sends bytes of one page. */
 static void emu_send_page(struct emu_device *emu, u64 offset, u32 len, const void *owner)
 {
-	struct emu_pending *pending = kmalloc(struct_size(pending, data, len), GFP_ATOMIC | __GFP_NOWARN);
+	struct emu_pending *pending;
 
 	lockdep_assert_held_read(&emu_power);
 	set_bit(offset >> PAGE_SHIFT, emu->shadow.changed);
 	spin_lock(&emu->shadow.lock);
+	pending = emu_pending_alloc(&emu->shadow, emu->size, len);
 	if (pending) {
 		pending->owner = owner;
 		pending->offset = offset;
@@ -200,6 +217,7 @@ void emu_shadow_fence(struct emu_device *emu, const void *owner)
 		memcpy(emu->shadow.durable + pending->offset, pending->data, pending->len);
 		set_bit(pending->offset >> PAGE_SHIFT, emu->shadow.changed);
 		list_move(&pending->link, &done);
+		emu->shadow.pending_bytes -= struct_size(pending, data, pending->len);
 	}
 	spin_unlock(&emu->shadow.lock);
 	read_unlock(&emu_power);

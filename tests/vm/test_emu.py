@@ -336,6 +336,31 @@ def test_power_cuts(subject):
     assert f"{subject}: {CUTS} cuts" in said and " 0 violations" in said
 
 
+def unreclaimable():
+    """Bytes of slabs that the kernel can't free."""
+    return 1024 * int(re.search(r"SUnreclaim: *(\d+)", Path("/proc/meminfo").read_text(encoding="ascii"))[1])
+
+
+def test_writes_without_flush():
+    """What a tracked device was given and not told to flush takes a limited amount of memory. A flush
+    makes all of it durable."""
+    size = 8 * MIB
+    first, second = create("--size 8M --track"), create("--size 8M --track")
+    page = mmap.mmap(-1, PAGE)
+    fd = os.open(first, os.O_RDWR | os.O_DIRECT)
+    before = unreclaimable()
+    for number in range(16 * size // PAGE):
+        page[:] = struct.pack("<Q", number) * (PAGE // 8)
+        os.pwrite(fd, page, number * PAGE % size)
+    # An allocation is of a power of two bytes.
+    assert unreclaimable() - before < 4 * size
+    os.fsync(fd)
+    for seed in range(8):
+        run(f"forebay emu cut --seed {seed} 0:1")
+        assert Path(second).read_bytes() == Path(first).read_bytes()
+    os.close(fd)
+
+
 def test_cut_is_refused():
     create("--size 4M --track")
     create("--size 8M --track")
