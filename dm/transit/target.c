@@ -110,6 +110,7 @@ static void dtc_io_hints(struct dm_target *ti, struct queue_limits *limits)
 	limits->physical_block_size = max(limits->physical_block_size, size);
 	limits->io_min = max(limits->io_min, size);
 	limits->discard_granularity = max(limits->discard_granularity, size);
+	limits->discard_alignment = round_down(limits->discard_alignment, size);
 	/*
 	 * A polled bio completes only when its owner polls. During a bypass other tasks would wait for
 	 * that.

@@ -184,3 +184,41 @@ def test_nowait(log):
     run(f"fio --name=x --filename={DEVICE} --rw=randwrite --bs=16k --direct=1 --size=40m --ioengine=io_uring --iodepth=16 "
         "--verify=crc32c --do_verify=1 --verify_fatal=1")
     assert log.status()["health"] == "ok"
+
+
+@pytest.fixture(name="odd")
+def odd_fixture(log):
+    """The log over a disk whose limits are no multiples of 4096 bytes: for zeroes, for discards, and for
+    where the parts of a discard begin."""
+    if subprocess.run("modprobe sd_mod; modprobe -n scsi_debug", shell=True, check=False).returncode:
+        pytest.skip("this kernel has no scsi_debug")
+    before = set(Path("/sys/block").glob("sd*"))
+    run("modprobe scsi_debug delay=0 dev_size_mb=64 lbpu=1 lbprz=1 lbpws=1 write_same_length=1001 unmap_max_blocks=1001 unmap_granularity=16")
+    try:
+        for _ in range(100):
+            if set(Path("/sys/block").glob("sd*")) - before:
+                break
+            time.sleep(0.1)
+        disk, = set(Path("/sys/block").glob("sd*")) - before
+        log.sectors -= 8
+        run(f"dmsetup create odd --table '0 {log.sectors} linear /dev/{disk.name} 3' && dmsetup mknodes")
+        log.origin = "/dev/mapper/odd"
+        limits = [int((Path("/sys/block") / block_name(log.origin) / "queue" / name).read_text(encoding="ascii"))
+                  for name in ("write_zeroes_max_bytes", "discard_max_bytes")]
+        assert all(limit % 4096 for limit in limits), limits
+        yield log
+    finally:
+        run(f"dmsetup remove --retry {NAME}; dmsetup remove --retry odd; modprobe -r scsi_debug", check=False)
+
+
+@pytest.mark.parametrize("option", ["-z", ""])
+def test_limits_of_the_origin_are_no_multiples(odd, option):
+    """Zeroes and discards that the block layer splits are split between blocks of the device."""
+    odd.create(block_size=4096)
+    odd.write(0, noise(8 * MIB))
+    run(f"blkdiscard {option} -o 4096 -l {8 * MIB - 8192} {DEVICE}")
+    assert odd.read(0, 4096) == noise(8 * MIB)[:4096]
+    assert odd.read(8 * MIB - 4096, 4096) == noise(8 * MIB)[-4096:]
+    if option:
+        assert odd.read(4096, 8 * MIB - 8192) == bytes(8 * MIB - 8192)
+    odd.message("flush")
