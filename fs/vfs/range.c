@@ -136,7 +136,7 @@ static int fb_prepare_source(struct fb_inode *fi, loff_t pos, loff_t len)
 	return fb_has_pages(fi) ? fb_writeback_range(fi, pos >> PAGE_SHIFT, end >> PAGE_SHIFT) : 0;
 }
 
-/* Locks a file as the target of a copy, with the lower file primary in the range. @changes: its contents do. */
+/* Locks a file as the target of a copy, with the lower file primary in the range. @changes: contents do. */
 static int fb_begin_target(struct file *file, struct fb_range *range, loff_t pos, loff_t len, bool changes)
 {
 	struct inode *inode = file_inode(file);
@@ -186,7 +186,7 @@ loff_t fb_remap_file_range(struct file *in, loff_t pos_in, struct file *out, lof
 		return -EINVAL;
 	if (!fb_lower_file(out)->f_op->remap_file_range)	/* before anything changes */
 		return dedup ? -EINVAL : -EOPNOTSUPP;
-	/* Deduplication leaves the contents as they are, so the set-user-ID bit and capabilities stay, too. */
+	/* Deduplication leaves the contents as they are. So the set-user-ID bit and capabilities stay. */
 	ret = fb_prepare_source(FB_I(file_inode(in)), pos_in, len) ?:
 	      fb_begin_target(out, &range, pos_out, len, !dedup);
 	if (ret)
