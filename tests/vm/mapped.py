@@ -11,7 +11,7 @@ from stack import SSD, SSD2, run
 
 VERIFICATOR = Path(__file__).resolve().parents[2] / "build/tests/verificator"
 DEBUG = "debug" in os.uname().release      # of the kernel
-MANY = 100000       # writes of the checker, more than there is time for
+MANY = 1000000      # writes of the checker, more than there is time for
 
 
 class Target:
