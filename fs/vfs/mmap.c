@@ -82,19 +82,14 @@ static int fb_vma_file_fsync(struct file *file, loff_t start, loff_t end, int da
 {
 	struct inode *inode = d_inode(backing_file_user_path(file)->dentry);
 	struct file *lower = fb_open_below(FB_I(inode));
-	errseq_t *errors = &inode->i_mapping->wb_err;
-	int err, lower_err, upper_err;
+	int err, lower_err;
 
 	if (IS_ERR(lower))
 		return PTR_ERR(lower);
 	err = fb_sync_inode(FB_I(inode), file, lower, start, end, datasync);
 	fput(lower);
 	lower_err = file_check_and_advance_wb_err(file);
-	/* Of DAX pages. A backing file's f_sb_err has no other use: no program has it for syncfs(). */
-	spin_lock(&file->f_lock);
-	upper_err = errseq_check_and_advance(errors, &file->f_sb_err);
-	spin_unlock(&file->f_lock);
-	return err ?: lower_err ?: upper_err;
+	return err ?: lower_err;
 }
 
 static long fb_vma_file_fallocate(struct file *file, int mode, loff_t offset, loff_t len)
@@ -151,7 +146,6 @@ int fb_mmap(struct file *file, struct vm_area_struct *vma)
 	backing = fb_open_lower(file, file_inode(file));
 	if (IS_ERR(backing))
 		return PTR_ERR(backing);
-	backing->f_sb_err = errseq_sample(&file_inode(file)->i_mapping->wb_err);
 	replace_fops(backing, fops_get(&fb_vma_file_operations));
 	/* The lower file system need not know MAP_SYNC: we see to it. */
 	vm_flags_clear(vma, VM_SYNC);
