@@ -140,6 +140,8 @@ static ssize_t fb_read_pieces(struct fb_inode *fi, struct kiocb *iocb, struct io
 
 	do {
 		ret = fb_read_some(fi, iocb, to);
+		/* The page's state is changed by tasks that may need this processor. */
+		cond_resched();
 		if (ret == -ESTALE)
 			continue;
 		if (ret == -ERESTART && ++tries < FB_READ_TRIES)
@@ -180,6 +182,7 @@ ssize_t fb_read_iter(struct kiocb *iocb, struct iov_iter *to)
 			done = ret;	/* the rest, if any, is in PMem by now, or behind the end */
 		else if (ret != -ESTALE && ret != -ERESTART)
 			return ret;
+		cond_resched();
 	}
 	if (!iov_iter_count(to))
 		return done;
