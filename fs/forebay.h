@@ -8,6 +8,8 @@
  *	fs/		what every floor uses: fail.c (why a mount fails), range_lock.c (pages that are
  *			worked on below, or move), trace.c
  *	lower/		the file system below: lower.c (credentials, opening, syncing), attr.c
+ *	names/		the name log: record.c (what a change leaves), commit.c (what sync calls have of it),
+ *			log.c (its life), premise.c (which lower file systems can have one)
  *	page/		DAX pages and file records: device.c, alloc.c, bad.c (pages that can't be read),
  *			mapping.c (how the kernel sees a DAX page), index.c (a page's life), record.c,
  *			size.c (a size's life), times.c, zero.c, walk.c
@@ -209,6 +211,13 @@ struct fb_inode {
 	struct list_head file_owned;	/* fb_sb->file_owned, while nr_file_owned isn't 0 */
 	struct fb_sb_link lock_link;	/* while there are pins of mlock()'s */
 	struct list_head accounts;	/* pin/limit.c: users with pinned pages; changed under io_sem */
+
+	struct {			/* names/record.c; changed under the upper inode's lock */
+		u64 end;		/* of the last record that a sync call has to commit; 0: none */
+		u64 birth;		/* place of its creation's record; 0: not known */
+		u64 counter;		/* of the lower directory, after our last change of it */
+		unsigned int life;	/* of the log, when it was read */
+	} names;
 };
 
 static inline struct fb_inode *FB_I(const struct inode *inode)
@@ -237,6 +246,7 @@ struct fb_sb {
 	bool is_volatile;		/* the cache is ordinary memory */
 	bool zero_freed;		/* free pages hold zeros */
 	struct ps ps;
+	struct fb_names *names;		/* names/names.h; NULL: the cache has no name log */
 	struct fb_page *pages;
 
 	spinlock_t lru_lock;		/* the five lists, pages[].lru, the counts */

@@ -155,7 +155,7 @@ enum nl_field {
 	NL_F_DIR2 = 2,		/* the same, of the new name, if it is another directory */
 	NL_F_OBJECT = 3,	/* struct nl_identity_onmedia: what the name stands for, or what changed */
 	NL_F_OBJECT2 = 4,	/* the same, of the object that a rename replaces or exchanges */
-	NL_F_SELF = 5,		/* struct nl_count_onmedia: the object is a directory, and changed, too */
+	NL_F_SELF = 5,		/* struct nl_count_onmedia: the object changed, too. Of a rename: it is a directory */
 	NL_F_SELF2 = 6,		/* the same for object2 */
 	NL_F_NEEDS = 7,		/* struct nl_identity_onmedia: the file whose data a commit needs (N2) */
 	NL_F_ATTR = 8,		/* struct nl_attr_onmedia */
@@ -179,7 +179,10 @@ struct nl_identity_onmedia {
 	__u8	handle[];		/* the rest of the field, NL_HANDLE_MAX at most */
 };
 
-/* A directory's change counter from before the change, and its ctime after it. */
+/*
+ * An inode's change counter from before the change, and its ctime after it. 0: the counter says nothing,
+ * because it didn't rise, or the inode is no directory. A field DIR or DIR2 has none of 0.
+ */
 struct nl_count_onmedia {
 	__le64	before;
 	__le64	ctime;

@@ -101,7 +101,10 @@ static int vote(struct nl_judge *judge, const struct nl_identity *id, const stru
 	return 0;
 }
 
-/* All directories that the record has changed. A directory that it made says nothing yet. */
+/*
+ * All directories that the record has changed. A directory that it made says nothing yet, nor does one whose
+ * counter didn't rise with the change.
+ */
 static int vote_all(struct nl_judge *judge, struct votes *votes)
 {
 	const struct nl_change *c = &judge->record->change;
@@ -111,9 +114,9 @@ static int vote_all(struct nl_judge *judge, struct votes *votes)
 		err = vote(judge, &c->dir.id, &c->dir.count, votes);
 	if (!err && c->has & NL_HAS(DIR2))
 		err = vote(judge, &c->dir2.id, &c->dir2.count, votes);
-	if (!err && c->has & NL_HAS(SELF) && c->kind != NL_CREATE)
+	if (!err && c->has & NL_HAS(SELF) && c->kind != NL_CREATE && c->self.before)
 		err = vote(judge, &c->object, &c->self, votes);
-	if (!err && c->has & NL_HAS(SELF2))
+	if (!err && c->has & NL_HAS(SELF2) && c->self2.before)
 		err = vote(judge, &c->object2, &c->self2, votes);
 	return err;
 }
@@ -160,6 +163,25 @@ static void judge_object(struct nl_judge *judge, bool stored)
 		verdict(judge, NL_NO_CUT, NULL, judge->record->start);
 }
 
+/* Storage has a change that moved a directory's ctime, and not its counter. */
+static void note_ctime(struct nl_judge *judge, const struct nl_identity *id, const struct nl_count *count)
+{
+	struct nl_node *node = count->before ? NULL : nl_node_find(&judge->nodes, id);
+
+	if (node && node->stored)
+		node->known = count->ctime;
+}
+
+static void note_ctimes(struct nl_judge *judge)
+{
+	const struct nl_change *c = &judge->record->change;
+
+	if (c->has & NL_HAS(SELF) && c->kind != NL_CREATE)
+		note_ctime(judge, &c->object, &c->self);
+	if (c->has & NL_HAS(SELF2))
+		note_ctime(judge, &c->object2, &c->self2);
+}
+
 static int judge_record(struct nl_judge *judge, bool committed)
 {
 	const struct nl_record *record = judge->record;
@@ -177,6 +199,7 @@ static int judge_record(struct nl_judge *judge, bool committed)
 	if (stored) {
 		nl_bit_set(judge->nl, judge->bits, record->start);
 		judge->began = max_t(u64, judge->began, record->began);
+		note_ctimes(judge);
 	} else if (votes.no) {
 		judge->lacks = min_t(u64, judge->lacks, record->start);
 	}

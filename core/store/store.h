@@ -45,6 +45,8 @@ struct ps {
 	struct ps_file_onmedia *files;
 	struct ps_page_onmedia *pages;
 	u8	*data;
+	void	*names;		/* region of the name log; NULL: there is none */
+	u64	names_size;
 	struct ps_super_onmedia super;	/* the copy that counts */
 	u32	repaired;		/* bit i: copy i was damaged and has been rewritten */
 };

@@ -39,13 +39,15 @@ void fb_copy_attr(struct inode *inode)
 
 /**
  * fb_attr_changed() - attributes were changed below
- * @inode: the upper inode, which is brought up to date and owes an fsync now
+ * @inode: the upper inode, which is brought up to date
+ * @noted: the name log has the change; otherwise the inode owes an fsync below now
  */
-void fb_attr_changed(struct inode *inode)
+void fb_attr_changed(struct inode *inode, bool noted)
 {
 	fb_copy_attr(inode);
 	forget_all_cached_acls(inode);
-	set_bit(FB_OWES_ATTR, &FB_I(inode)->flags);
+	if (!noted)
+		set_bit(FB_OWES_ATTR, &FB_I(inode)->flags);
 }
 
 /**

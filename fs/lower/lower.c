@@ -251,3 +251,30 @@ int fb_sync_lower_fs(struct fb_sb *fsb)
 	up_read(&lower->s_umount);
 	return err;
 }
+
+/**
+ * fb_commit_lower_fs() - changes of names and attributes below that have ended become durable
+ * @fsb: the mount
+ *
+ * Data that the lower file system has not given blocks yet isn't written. The fsync of a directory comes
+ * last: it tells of a file system that has shut itself down, for which ext4 has nothing to commit.
+ *
+ * Context: process; s_umount of the lower super block is held. Sleeps.
+ * Return: 0 or the lower file system's error.
+ */
+int fb_commit_lower_fs(struct fb_sb *fsb)
+{
+	struct super_block *lower = fsb->lower.mnt->mnt_sb;
+	struct file *root;
+	int err = 0;
+
+	lockdep_assert_held(&lower->s_umount);
+	root = dentry_open(&fsb->lower, O_RDONLY | O_DIRECTORY, fsb->cred);
+	if (IS_ERR(root))
+		return PTR_ERR(root);
+	if (lower->s_op->sync_fs)
+		err = lower->s_op->sync_fs(lower, 1);
+	err = err ?: vfs_fsync(root, 0);
+	__fput_sync(root);
+	return err;
+}

@@ -14,6 +14,7 @@
 #include <linux/sched/mm.h>
 
 #include "../lower/lower.h"
+#include "../names/commit.h"
 #include "alloc.h"
 #include "record.h"
 #include "size.h"
@@ -100,6 +101,7 @@ static int fb_record_get(struct fb_inode *fi)
 	err = fb_encode_handle(fi->lower, &handle);
 	if (err)
 		return err;
+	fb_names_keep_birth(fi);
 	/* Lower folios may be locked: reclaim must not wait for a lower transaction that waits for them. */
 	nofs = memalloc_nofs_save();
 	wb_file = fb_open_below(fi);

@@ -8,10 +8,12 @@
  *   volatile pages			a move into PMem (absorb.c)	PMem
  *   its size				8 bytes in its record		PMem
  *   mtime and ctime (not fdatasync)	8 bytes in its record		PMem
+ *   names and attributes that have	a commit of the name log	PMem
+ *   records in the name log		(names/commit.c)
  *   volatile pages for which that is	the lower fsync			storage
- *   slower, or PMem has no room; a new
- *   name; a truncation; attributes (not
- *   fdatasync)
+ *   slower, or PMem has no room; names
+ *   and attributes (not fdatasync)
+ *   without records; a truncation
  *
  * What write() put into DAX pages is durable already when write() returns.
  * DAX pages are never written to storage here.
@@ -25,6 +27,8 @@
  *   - What the record says changes under io_sem when the lower fsync has ended.
  */
 #include "../lower/lower.h"
+#include "../names/commit.h"
+#include "../names/log.h"
 #include "../page/index.h"
 #include "../page/record.h"
 #include "../page/size.h"
@@ -99,6 +103,7 @@ struct fb_sync {
 	struct fb_times times;
 	struct fb_size_seen end;	/* of the lower file */
 	unsigned int number;
+	u64 names;			/* end of the last record of its names and attributes */
 	bool owing, attr, counted;
 };
 
@@ -115,6 +120,7 @@ static void fb_sync_begin(struct fb_inode *fi, bool datasync, struct fb_sync *sy
 		smp_mb__after_atomic();	/* before the flag goes: pairs with fb_name_is_owed() */
 		clear_bit(FB_OWES_SYNC, &fi->flags);
 	}
+	sync->names = READ_ONCE(fi->names.end);
 	smp_mb();	/* a truncation that truncate_seq doesn't count yet sets the flag again */
 	sync->end.truncate_seq = READ_ONCE(fi->truncate_seq);
 	smp_rmb();	/* no size from before a truncation with the truncate_seq from after it */
@@ -153,6 +159,19 @@ static int fb_lower_fsync(struct fb_inode *fi, struct file *lower, bool datasync
 	return FB_BREAK_SYNC ? 0 : vfs_fsync(lower, datasync);
 }
 
+/*
+ * The lower fsync has made names and attributes durable, but not their records. A commit does, if nothing
+ * stands in the way: so recovery won't take an older record of an attribute for the last one.
+ */
+static void fb_sync_names_below(struct fb_inode *fi, const struct fb_sync *sync, bool datasync)
+{
+	if (!sync->names)
+		return;
+	fb_names_commit_file(fi);
+	if (!datasync)
+		cmpxchg(&fi->names.end, sync->names, 0);	/* unless there is a newer one */
+}
+
 /* The lower fsync, without sync_lock. If it fails, everything is owed again. */
 static int fb_sync_run(struct fb_inode *fi, struct file *lower, bool datasync, struct fb_sync *sync)
 {
@@ -170,6 +189,7 @@ static int fb_sync_run(struct fb_inode *fi, struct file *lower, bool datasync, s
 		if (!sync->owing && !sync->attr && !sync->taken.overflow)
 			fb_cost_lower(FB_SB(fi->vfs_inode.i_sb), sync->taken.nr_pages, begun);
 		fb_track_held(fi, &sync->taken);
+		fb_sync_names_below(fi, sync, datasync);
 		if (fb_sync_has_news(fi, sync, datasync))
 			fb_sync_note(fi, sync, datasync);
 	}
@@ -263,7 +283,8 @@ static bool fb_sync_in_pmem(struct fb_inode *fi, struct file *file, bool datasyn
 			fb_absorb(fi);
 		assign_bit(FB_SYNCED_IN_PMEM, &fi->flags, !below);
 	}
-	return below || fb_sync_size(fi, &end_of_file, datasync) || (!datasync && fb_sync_time(fi));
+	return below || fb_sync_size(fi, &end_of_file, datasync) || (!datasync && fb_sync_time(fi)) ||
+	       fb_names_commit_file(fi);
 }
 
 /**
@@ -372,7 +393,7 @@ int fb_sync_all(struct fb_sb *fsb)
 		mutex_unlock(&fi->sync_lock);
 		iput(&fi->vfs_inode);
 	}
-	err = fb_sync_lower_fs(fsb);
+	err = fb_names_sync_lower(fsb);
 	fb_walk_begin(fsb, &fsb->inodes, &walk);
 	while (!err && (fi = fb_walk_next(fsb, &walk))) {
 		mutex_lock(&fi->sync_lock);

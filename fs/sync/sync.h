@@ -32,7 +32,7 @@ static inline void fb_owe_all(struct fb_inode *fi)
  */
 static inline bool fb_name_is_owed(const struct fb_inode *fi)
 {
-	if (test_bit(FB_OWES_SYNC, &fi->flags))
+	if (test_bit(FB_OWES_SYNC, &fi->flags) || READ_ONCE(fi->names.end))
 		return true;
 	smp_rmb();	/* pairs with fb_sync_begin() */
 	if (atomic_read(&fi->syncs_below.owing))

@@ -14,6 +14,7 @@
 
 #include "../lower/attr.h"
 #include "../lower/lower.h"
+#include "../names/record.h"
 #include "../page/size.h"
 #include "attr.h"
 #include "range.h"
@@ -72,6 +73,32 @@ static bool fb_changes_nothing(struct mnt_idmap *idmap, const struct inode *inod
 	       !i_uid_needs_update(idmap, attr, inode) && !i_gid_needs_update(idmap, attr, inode);
 }
 
+/*
+ * A file's attributes are noted after the change: no counter tells of them, and a truncation may take long.
+ * A directory's counter is read before.
+ */
+static int fb_setattr_noted(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr *attr)
+{
+	struct fb_name_record rec;
+	int err;
+
+	if (d_is_dir(dentry))
+		fb_names_begin_attr(&rec, dentry, true);
+	if ((attr->ia_valid & ATTR_SIZE) && d_is_reg(dentry))
+		err = fb_setattr_size(idmap, dentry, attr);
+	else
+		err = fb_lower_setattr(idmap, dentry, attr);
+	if (!d_is_dir(dentry)) {
+		if (err)
+			return err;
+		fb_names_begin_attr(&rec, dentry, true);
+	}
+	fb_names_end(&rec, fb_lower_dentry(dentry), err);
+	if (!err)
+		fb_attr_changed(d_inode(dentry), fb_names_note(&rec, d_inode(dentry)));
+	return err;
+}
+
 /**
  * fb_setattr() - chmod, chown, truncate, utimes
  * @idmap: of the upper mount
@@ -87,13 +114,7 @@ int fb_setattr(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr *att
 	err = setattr_prepare(idmap, dentry, attr);
 	if (err || fb_changes_nothing(idmap, d_inode(dentry), attr))
 		return err;
-	if ((attr->ia_valid & ATTR_SIZE) && d_is_reg(dentry))
-		err = fb_setattr_size(idmap, dentry, attr);
-	else
-		err = fb_lower_setattr(idmap, dentry, attr);
-	if (!err)
-		fb_attr_changed(d_inode(dentry));
-	return err;
+	return fb_setattr_noted(idmap, dentry, attr);
 }
 
 /**
@@ -152,6 +173,7 @@ int fb_set_acl(struct mnt_idmap *idmap, struct dentry *dentry, struct posix_acl 
 {
 	const char *name = posix_acl_xattr_name(type);
 	struct path lower = fb_lower_path(dentry);
+	struct fb_name_record rec;
 	const struct cred *old;
 	int err;
 
@@ -161,12 +183,14 @@ int fb_set_acl(struct mnt_idmap *idmap, struct dentry *dentry, struct posix_acl 
 	err = fb_begin_below(idmap, FB_SB(dentry->d_sb), &old);
 	if (err)
 		return err;
+	fb_names_begin_attr(&rec, dentry, false);
 	if (acl)
 		err = vfs_set_acl(mnt_idmap(lower.mnt), lower.dentry, name, acl);
 	else
 		err = vfs_remove_acl(mnt_idmap(lower.mnt), lower.dentry, name);
+	fb_names_end(&rec, lower.dentry, err);
 	fb_end_below(FB_SB(dentry->d_sb), old);
-	fb_attr_changed(d_inode(dentry));
+	fb_attr_changed(d_inode(dentry), fb_names_note(&rec, d_inode(dentry)));
 	return err;
 }
 
@@ -199,6 +223,7 @@ int fb_fileattr_set(struct mnt_idmap *idmap, struct dentry *dentry, struct file_
 	bool thaws = S_ISREG(inode->i_mode) && IS_IMMUTABLE(inode);
 	struct fb_inode *fi = FB_I(inode);
 	struct fb_range range;
+	struct fb_name_record rec;
 	const struct cred *old;
 	int err;
 
@@ -212,11 +237,13 @@ int fb_fileattr_set(struct mnt_idmap *idmap, struct dentry *dentry, struct file_
 	}
 	err = err ?: fb_begin_below(idmap, FB_SB(dentry->d_sb), &old);
 	if (!err) {
+		fb_names_begin_attr(&rec, dentry, false);
 		err = vfs_fileattr_set(mnt_idmap(lower.mnt), lower.dentry, fa);
+		fb_names_end(&rec, lower.dentry, err);
 		fb_end_below(FB_SB(dentry->d_sb), old);
 	}
 	if (!err)
-		fb_attr_changed(inode);
+		fb_attr_changed(inode, fb_names_note(&rec, inode));
 	/* What a MAP_SYNC mapping has of an immutable file is no DAX page: it has to look again. */
 	if (!err && thaws)
 		unmap_mapping_pages(fi->lower->i_mapping, 0, 0, false);

@@ -8,6 +8,7 @@
 #include <linux/file.h>
 
 #include "../lower/lower.h"
+#include "../names/commit.h"
 #include "dir.h"
 #include "ioctl.h"
 
@@ -71,6 +72,12 @@ static loff_t fb_dir_llseek(struct file *file, loff_t offset, int whence)
 
 static int fb_dir_fsync(struct file *file, loff_t start, loff_t end, int datasync)
 {
+	struct fb_sb *fsb = FB_SB(file_inode(file)->i_sb);
+
+	if (!fb_names_commit_all(fsb)) {
+		fb_count(fsb, FB_SYNCS_ABSORBED, 1);
+		return 0;
+	}
 	return vfs_fsync_range(fb_lower_file(file), start, end, datasync);
 }
 

@@ -17,6 +17,7 @@
 
 #include "../../compat/attr.h"
 #include "../lower/attr.h"
+#include "../names/record.h"
 #include "../page/mapping.h"
 #include "../page/record.h"
 #include "../pin/pin.h"
@@ -80,6 +81,7 @@ struct inode *fb_alloc_inode(struct super_block *sb)
 	fi->durable_time = S64_MIN;
 	fi->truncate_seq = 0;
 	fi->is_being_synced = false;
+	memset(&fi->names, 0, sizeof(fi->names));
 	memset(&fi->syncs_below, 0, sizeof(fi->syncs_below));
 	fi->wb_file = NULL;
 	return &fi->vfs_inode;
@@ -198,14 +200,16 @@ void fb_evict_inode(struct inode *inode)
 /**
  * fb_name_changed() - a file got a name: created, linked, renamed
  * @inode: the upper inode
+ * @rec: what the change has left in the name log
  *
- * The next sync of the file makes the name durable below.
+ * The next sync of the file makes the name durable: in the log, or below.
  */
-void fb_name_changed(struct inode *inode)
+void fb_name_changed(struct inode *inode, const struct fb_name_record *rec)
 {
 	struct fb_inode *fi = FB_I(inode);
 
-	fb_owe_all(fi);
+	if (!fb_names_note(rec, inode))
+		fb_owe_all(fi);
 	/* Without a record there is nothing to mark; one that comes now sees the name. */
 	if (READ_ONCE(fi->file) == FB_NO_FILE || test_bit(FB_PINNED, &fi->flags))
 		return;
@@ -240,14 +244,16 @@ void fb_last_name_goes(struct inode *inode, bool goes)
 /**
  * fb_name_removed() - a file lost a name
  * @inode: the upper inode, its link count up to date; the caller has a reference
+ * @rec: what the change has left in the name log
  */
-void fb_name_removed(struct inode *inode)
+void fb_name_removed(struct inode *inode, const struct fb_name_record *rec)
 {
 	struct fb_inode *fi = FB_I(inode);
 	bool unpin;
 
 	clear_bit(FB_LAST_NAME_GOES, &fi->flags);
-	set_bit(FB_OWES_ATTR, &fi->flags);
+	if (!fb_names_note(rec, inode))
+		set_bit(FB_OWES_ATTR, &fi->flags);
 	if (!S_ISREG(inode->i_mode) || inode->i_nlink)
 		return;
 	down_write(&fi->io_sem);

@@ -19,6 +19,8 @@
 #include "../../compat/names.h"
 #include "../lower/attr.h"
 #include "../lower/lower.h"
+#include "../names/record.h"
+#include "../sync/tracker.h"
 #include "attr.h"
 #include "inode.h"
 #include "namei.h"
@@ -127,8 +129,21 @@ static struct dentry *fb_lookup(struct inode *dir, struct dentry *dentry, unsign
 	return alias;
 }
 
+/*
+ * The inode that was just made below is ours alone, so that what it owes is its creation. The name log may
+ * have that.
+ */
+static void fb_is_new(struct inode *inode, const struct fb_name_record *rec)
+{
+	struct fb_inode *fi = FB_I(inode);
+
+	clear_bit(FB_OWES_SYNC, &fi->flags);
+	clear_bit(FB_OWES_ATTR, &fi->flags);
+	fb_name_changed(inode, rec);
+}
+
 /* The VFS dentry of a name that was just made below. */
-static int fb_instantiate(struct dentry *dentry)
+static int fb_instantiate(struct dentry *dentry, const struct fb_name_record *rec)
 {
 	struct dentry *lower = fb_lower_dentry(dentry);
 	struct inode *inode = ERR_PTR(-ESTALE);
@@ -141,8 +156,8 @@ static int fb_instantiate(struct dentry *dentry)
 	}
 	if (S_ISREG(inode->i_mode))
 		inode_has_no_xattr(inode);	/* none that a write would have to remove */
+	fb_is_new(inode, rec);	/* before a task can open it, and sync it */
 	d_instantiate(dentry, inode);
-	fb_name_changed(inode);
 	return 0;
 }
 
@@ -161,6 +176,7 @@ static int fb_make(struct mnt_idmap *idmap, struct dentry *dentry, umode_t mode,
 {
 	struct mnt_idmap *lower_idmap = fb_lower_idmap(dentry);
 	struct inode *lower_dir = fb_lower_dir(dentry);
+	struct fb_name_record rec;
 	const struct cred *old;
 	struct dentry *lower;
 	int err;
@@ -168,6 +184,7 @@ static int fb_make(struct mnt_idmap *idmap, struct dentry *dentry, umode_t mode,
 	lower = fb_begin(idmap, dentry, &old);
 	if (IS_ERR(lower))
 		return PTR_ERR(lower);
+	fb_names_begin_create(&rec, dentry, mode, target);
 	switch (mode & S_IFMT) {
 	case S_IFREG:
 		err = compat_vfs_create(lower_idmap, lower_dir, lower, mode);
@@ -183,8 +200,9 @@ static int fb_make(struct mnt_idmap *idmap, struct dentry *dentry, umode_t mode,
 		err = compat_vfs_mknod(lower_idmap, lower_dir, lower, mode, rdev);
 		break;
 	}
+	fb_names_end(&rec, lower, err);
 	fb_end(dentry, lower, old);
-	return err ?: fb_instantiate(dentry);
+	return err ?: fb_instantiate(dentry, &rec);
 }
 
 static int fb_create(struct mnt_idmap *idmap, struct inode *dir, struct dentry *dentry,
@@ -218,6 +236,7 @@ static int fb_symlink(struct mnt_idmap *idmap, struct inode *dir, struct dentry 
 static int fb_link(struct dentry *old_dentry, struct inode *dir, struct dentry *dentry)
 {
 	struct inode *inode = d_inode(old_dentry);
+	struct fb_name_record rec;
 	const struct cred *old;
 	struct dentry *lower;
 	int err;
@@ -225,13 +244,15 @@ static int fb_link(struct dentry *old_dentry, struct inode *dir, struct dentry *
 	lower = fb_begin(NULL, dentry, &old);
 	if (IS_ERR(lower))
 		return PTR_ERR(lower);
+	fb_names_begin_link(&rec, dentry, old_dentry);
 	err = vfs_link(fb_lower_dentry(old_dentry), fb_lower_idmap(dentry), fb_lower_dir(dentry), lower,
 		       NULL);
+	fb_names_end(&rec, lower, err);
 	fb_end(dentry, lower, old);
 	if (err)
 		return err;
 	fb_copy_attr(inode);
-	fb_name_changed(inode);		/* before a task can open it by that name, and sync it */
+	fb_name_changed(inode, &rec);	/* before a task can open it by that name, and sync it */
 	ihold(inode);
 	d_instantiate(dentry, inode);
 	return 0;
@@ -241,6 +262,7 @@ static int fb_link(struct dentry *old_dentry, struct inode *dir, struct dentry *
 static int fb_remove(struct inode *dir, struct dentry *dentry)
 {
 	struct inode *inode = d_inode(dentry);
+	struct fb_name_record rec;
 	const struct cred *old;
 	struct dentry *lower;
 	int err;
@@ -250,25 +272,35 @@ static int fb_remove(struct inode *dir, struct dentry *dentry)
 	err = PTR_ERR_OR_ZERO(lower);
 	if (err)
 		goto failed;
+	fb_names_begin_remove(&rec, dentry);
 	/* With our reference and the upper dentry's, d_delete() doesn't make it negative. */
 	if (d_is_dir(lower))
 		err = compat_vfs_rmdir(fb_lower_idmap(dentry), fb_lower_dir(dentry), lower);
 	else
 		err = vfs_unlink(fb_lower_idmap(dentry), fb_lower_dir(dentry), lower, NULL);
+	fb_names_end(&rec, lower, err);
 	fb_end(dentry, lower, old);
 	if (err)
 		goto failed;
 	fb_copy_attr(inode);
 	d_drop(dentry);		/* as a cached negative one it would pin the lower inode */
-	fb_name_removed(inode);
+	fb_name_removed(inode, &rec);
 	return 0;
 failed:
 	fb_last_name_goes(inode, false);
 	return err;
 }
 
+/* True if the file has data that no sync call has made durable. */
+static bool fb_is_unsynced(struct fb_inode *fi)
+{
+	return S_ISREG(fi->vfs_inode.i_mode) &&
+	       (!fb_track_empty(&fi->tracker) || atomic_read(&fi->syncs_below.paying));
+}
+
 /* The rename below, with the lower mount's right to write and the credentials for it. */
-static int fb_rename_there(struct dentry *old_dentry, struct dentry *new_dentry, unsigned int flags)
+static int fb_rename_there(struct dentry *old_dentry, struct dentry *new_dentry, unsigned int flags,
+			   struct fb_name_record *rec)
 {
 	struct compat_renamedata rd = {
 		.mnt_idmap = fb_lower_idmap(old_dentry),
@@ -285,14 +317,19 @@ static int fb_rename_there(struct dentry *old_dentry, struct dentry *new_dentry,
 	}
 	if (err)
 		return err;
-	err = fb_found(old_dentry, rd.old_dentry) ?: fb_found(new_dentry, rd.new_dentry) ?:
-	      compat_vfs_rename(&rd);
+	err = fb_found(old_dentry, rd.old_dentry) ?: fb_found(new_dentry, rd.new_dentry);
+	if (!err) {
+		fb_names_begin_rename(rec, old_dentry, new_dentry, flags,
+				      fb_is_unsynced(FB_I(d_inode(old_dentry))));
+		err = compat_vfs_rename(&rd);
+		fb_names_end(rec, rd.old_dentry, err);
+	}
 	compat_end_renaming(&rd);
 	return err;
 }
 
 static int fb_rename_below(struct mnt_idmap *idmap, struct dentry *old_dentry,
-			   struct dentry *new_dentry, unsigned int flags)
+			   struct dentry *new_dentry, unsigned int flags, struct fb_name_record *rec)
 {
 	struct fb_sb *fsb = FB_SB(old_dentry->d_sb);
 	const struct cred *old;
@@ -301,7 +338,7 @@ static int fb_rename_below(struct mnt_idmap *idmap, struct dentry *old_dentry,
 	err = fb_begin_below(idmap, fsb, &old);
 	if (err)
 		return err;
-	err = fb_rename_there(old_dentry, new_dentry, flags);
+	err = fb_rename_there(old_dentry, new_dentry, flags, rec);
 	fb_end_below(fsb, old);
 	return err;
 }
@@ -311,11 +348,12 @@ static int fb_rename(struct mnt_idmap *idmap, struct inode *old_dir, struct dent
 {
 	struct inode *inode = d_inode(old_dentry), *target = d_inode(new_dentry);
 	bool replaces = target && !(flags & RENAME_EXCHANGE);
+	struct fb_name_record rec;
 	int err;
 
 	if (replaces)
 		fb_last_name_goes(target, true);
-	err = fb_rename_below(idmap, old_dentry, new_dentry, flags);
+	err = fb_rename_below(idmap, old_dentry, new_dentry, flags, &rec);
 	if (err && replaces)
 		fb_last_name_goes(target, false);
 	if (err)
@@ -323,14 +361,14 @@ static int fb_rename(struct mnt_idmap *idmap, struct inode *old_dir, struct dent
 	fb_copy_attr(old_dir);
 	fb_copy_attr(new_dir);
 	fb_copy_attr(inode);
-	fb_name_changed(inode);
+	fb_name_changed(inode, &rec);
 	if (!target)
 		return 0;
 	fb_copy_attr(target);
 	if (replaces)
-		fb_name_removed(target);
+		fb_name_removed(target, &rec);
 	else
-		fb_name_changed(target);
+		fb_name_changed(target, &rec);
 	return 0;
 }
 
@@ -339,6 +377,7 @@ static int fb_tmpfile(struct mnt_idmap *idmap, struct inode *dir, struct file *f
 	struct dentry *dentry = file->f_path.dentry;
 	struct path parent = fb_lower_path(dentry->d_parent);
 	struct fb_sb *fsb = FB_SB(dir->i_sb);
+	struct fb_name_record rec;
 	const struct cred *old;
 	struct file *lower;
 	struct inode *inode;
@@ -347,9 +386,11 @@ static int fb_tmpfile(struct mnt_idmap *idmap, struct inode *dir, struct file *f
 	err = fb_begin_below(idmap, fsb, &old);
 	if (err)
 		return err;
+	fb_names_begin_tmpfile(&rec, fsb);
 	/* This only makes the inode: ->open() opens it like any other file. */
 	lower = kernel_tmpfile_open(mnt_idmap(parent.mnt), &parent, mode,
 				    O_RDWR | O_LARGEFILE | (file->f_flags & O_EXCL), fsb->cred);
+	fb_names_end(&rec, IS_ERR(lower) ? NULL : lower->f_path.dentry, PTR_ERR_OR_ZERO(lower));
 	fb_end_below(fsb, old);
 	if (IS_ERR(lower))
 		return PTR_ERR(lower);
@@ -360,8 +401,8 @@ static int fb_tmpfile(struct mnt_idmap *idmap, struct inode *dir, struct file *f
 	}
 	dentry->d_fsdata = dget(lower->f_path.dentry);
 	d_mark_tmpfile(file, inode);
+	fb_is_new(inode, &rec);
 	d_instantiate(dentry, inode);
-	fb_name_changed(inode);
 	err = finish_open_simple(file, 0);
 put_lower:
 	fput(lower);

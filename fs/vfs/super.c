@@ -24,6 +24,7 @@
 #include "../../compat/names.h"
 #include "../fail.h"
 #include "../lower/lower.h"
+#include "../names/log.h"
 #include "../page/alloc.h"
 #include "../page/device.h"
 #include "../page/walk.h"
@@ -78,7 +79,10 @@ static int fb_sync_fs(struct super_block *sb, int wait)
 /* Who freezes wants to copy the storage below: it shall hold everything. */
 static int fb_freeze_fs(struct super_block *sb)
 {
-	return fb_flush_all(FB_SB(sb), false);
+	struct fb_sb *fsb = FB_SB(sb);
+	int err = fb_flush_all(fsb, false);
+
+	return fb_names_empty(fsb->names) ?: err;
 }
 
 static int fb_show_options(struct seq_file *m, struct dentry *root)
@@ -147,11 +151,15 @@ static int fb_fill_super(struct super_block *sb, struct fs_context *fc)
 	if (!err)
 		err = fb_cache_open(fsb, fc, fsb->cache_path);
 	if (!err)
+		err = fb_names_open(fsb, fc);
+	if (!err)
 		err = fb_set_pin_limits(fsb, fc);
 	if (!err)
 		err = fb_recover_scan(fsb, fc);
 	if (!err)
 		err = fb_bind(fsb, fc, &root);
+	if (!err)
+		err = fb_names_start(fsb);
 	if (err)
 		return err;
 	fb_init_super(sb, fsb);
@@ -217,6 +225,7 @@ static struct fb_sb *fb_alloc_sb(void)
 
 static void fb_free_sb(struct fb_sb *fsb)
 {
+	fb_names_close(fsb);
 	destroy_workqueue(fsb->wq);
 	destroy_workqueue(fsb->mounter_wq);
 	fb_recover_free(fsb);
@@ -344,6 +353,7 @@ static void fb_kill_sb(struct super_block *sb)
 	if (fsb->kobj.state_initialized)
 		fb_sysfs_remove(fsb);
 	err = fb_flush_orphans(fsb) ?: err;
+	err = fb_names_stop(fsb) ?: err;
 	fb_wait_for_held(fsb);
 	cancel_delayed_work_sync(&fsb->orphan_work);
 	cancel_delayed_work_sync(&fsb->writeback_work);

@@ -8,6 +8,7 @@
 
 #include "../lower/attr.h"
 #include "../lower/lower.h"
+#include "../names/record.h"
 #include "xattr.h"
 
 /**
@@ -39,6 +40,7 @@ static int fb_xattr_set(const struct xattr_handler *handler, struct mnt_idmap *i
 			const void *value, size_t size, int flags)
 {
 	struct path lower = fb_lower_path(dentry);
+	struct fb_name_record rec;
 	const struct cred *old;
 	int err;
 
@@ -50,15 +52,17 @@ static int fb_xattr_set(const struct xattr_handler *handler, struct mnt_idmap *i
 	err = fb_begin_below(NULL, FB_SB(dentry->d_sb), &old);
 	if (err)
 		goto unlock;
+	fb_names_begin_attr(&rec, dentry, false);
 	if (value)
 		err = vfs_setxattr(mnt_idmap(lower.mnt), lower.dentry, name, value, size, flags);
 	else
 		err = vfs_removexattr(mnt_idmap(lower.mnt), lower.dentry, name);
+	fb_names_end(&rec, lower.dentry, err);
 	fb_end_below(FB_SB(dentry->d_sb), old);
 unlock:
 	mutex_unlock(&FB_I(inode)->wb_lock);
 	if (!err)
-		fb_attr_changed(inode);
+		fb_attr_changed(inode, fb_names_note(&rec, inode));
 	return err;
 }
 

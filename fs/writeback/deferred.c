@@ -12,7 +12,7 @@
  *
  * Both are done by one worker, about a second after the first of a group came in.
  */
-#include "../lower/lower.h"
+#include "../names/log.h"
 #include "../page/alloc.h"
 #include "../page/index.h"
 #include "../page/mapping.h"
@@ -75,7 +75,7 @@ static int fb_flush_deleted(struct fb_sb *fsb)
 	spin_unlock(&fsb->inodes_lock);
 	if (list_empty(&group))
 		return 0;
-	err = fb_sync_lower_fs(fsb);
+	err = fb_names_sync_lower(fsb);
 	if (err) {
 		spin_lock(&fsb->inodes_lock);
 		list_splice(&group, &fsb->deleted);

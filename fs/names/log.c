@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The life of a mount's name log: opened at mount, switched on and off, emptied, closed.
+ *
+ *	opened		fb_names_open(): what a crash left can be read (fs/replay/)
+ *	on		fb_names_empty(): storage has all changes, and each one from now on leaves a record
+ *	off		fb_names_switch_off(): a change left no record. Nothing is committed before it is on again
+ *
+ * Invariant: while the log is on, storage is as it was when the log was switched on, but for changes that
+ * have records. So a directory whose counter moved without one switches the log off (record.c).
+ *
+ * Records leave the log when a commit of the lower journal that began behind them has returned. The worker
+ * sees to that from time to time, and at once if the log fills up or a commit has met a barrier.
+ */
+#include <linux/slab.h>
+
+#include "../fail.h"
+#include "../lower/lower.h"
+#include "log.h"
+#include "premise.h"
+
+#define FB_TRIM_DELAY	(10 * HZ)
+#define FB_RETRY_DELAY	(5 * HZ)
+
+/* So long behind a heartbeat a change may be made without another. In ns. */
+#define FB_BEAT_SPAN	(2 * NSEC_PER_SEC)
+
+/**
+ * fb_names_next() - the place behind all records that there are
+ * @names: log
+ *
+ * Context: any.
+ * Return: for fb_names_commit() and fb_names_let_go().
+ */
+u64 fb_names_next(struct fb_names *names)
+{
+	u64 next;
+
+	spin_lock(&names->place_lock);
+	next = nl_next(&names->nl);
+	spin_unlock(&names->place_lock);
+	return next;
+}
+
+/**
+ * fb_names_let_go() - storage has the changes of all records before a place
+ * @names: log
+ * @end: from fb_names_next(), before a lower sync that has returned
+ *
+ * Context: process. Sleeps.
+ */
+void fb_names_let_go(struct fb_names *names, u64 end)
+{
+	spin_lock(&names->place_lock);
+	nl_settle(&names->nl, end);
+	spin_unlock(&names->place_lock);
+	mutex_lock(&names->commit_lock);
+	/* A record before it that isn't whole yet: the next time, then. */
+	nl_trim(&names->nl, end);
+	mutex_unlock(&names->commit_lock);
+}
+
+/**
+ * fb_names_beat() - say in the log until when its records explain what storage has
+ * @names: log
+ *
+ * All whole records are durable on return, too.
+ *
+ * Context: process; commit_lock is held.
+ */
+void fb_names_beat(struct fb_names *names)
+{
+	s64 now = ktime_get_real_ns();
+
+	lockdep_assert_held(&names->commit_lock);
+	nl_beat(&names->nl, now, now + FB_BEAT_SPAN);
+	WRITE_ONCE(names->until, now + FB_BEAT_SPAN);
+}
+
+/**
+ * fb_names_switch_off() - a change was made, or will be, that leaves no record
+ * @names: log
+ *
+ * Context: process; fb_names.changes is held, so that the log isn't switched on meanwhile.
+ */
+void fb_names_switch_off(struct fb_names *names)
+{
+	lockdep_assert_held(&names->changes);
+	if (READ_ONCE(names->on)) {
+		WRITE_ONCE(names->on, false);
+		atomic64_inc(&names->nr_off);
+	}
+	fb_names_trim_soon(names);
+}
+
+static int fb_names_commit_below(struct fb_names *names)
+{
+	int err = fb_commit_lower_fs(names->fsb);
+
+	if (err && !names->failed)
+		pr_warn("%s: the name log is off: the file system below can't commit its journal (error %d)\n",
+			names->fsb->cache_name, err);
+	names->failed = err;
+	return err;
+}
+
+/**
+ * fb_names_empty() - have storage hold all changes, and the log none; then it is on
+ * @names: log; NULL: there is none
+ *
+ * No name is changed meanwhile.
+ *
+ * Context: process; no lock of an inode is held. Sleeps for a commit of the lower journal.
+ * Return: 0; or the lower file system's error: then the log stays as it is.
+ */
+int fb_names_empty(struct fb_names *names)
+{
+	struct super_block *lower;
+	int err;
+
+	if (!names || names->unfit)
+		return 0;
+	lower = names->fsb->lower.mnt->mnt_sb;
+	down_read(&lower->s_umount);
+	down_write(&names->changes);
+	err = fb_names_commit_below(names);
+	if (!err) {
+		fb_names_let_go(names, fb_names_next(names));
+		mutex_lock(&names->commit_lock);
+		fb_names_beat(names);
+		mutex_unlock(&names->commit_lock);
+		names->life++;
+		WRITE_ONCE(names->on, true);
+	}
+	up_write(&names->changes);
+	up_read(&lower->s_umount);
+	return err;
+}
+
+/**
+ * fb_names_sync_lower() - everything that the lower file system holds becomes durable, and leaves the log
+ * @fsb: the mount
+ *
+ * Context: process. Sleeps.
+ * Return: 0 or the lower file system's error.
+ */
+int fb_names_sync_lower(struct fb_sb *fsb)
+{
+	u64 end = fsb->names ? fb_names_next(fsb->names) : 0;
+	int err = fb_sync_lower_fs(fsb);
+
+	if (!err && fsb->names)
+		fb_names_let_go(fsb->names, end);
+	return err;
+}
+
+/* Records whose changes storage has leave the log. */
+static int fb_names_trim(struct fb_names *names)
+{
+	struct super_block *lower = names->fsb->lower.mnt->mnt_sb;
+	u64 end = fb_names_next(names);
+	int err;
+
+	down_read(&lower->s_umount);
+	err = fb_names_commit_below(names);
+	up_read(&lower->s_umount);
+	if (!err)
+		fb_names_let_go(names, end);
+	return err;
+}
+
+static void fb_names_trim_work(struct work_struct *work)
+{
+	struct fb_names *names = container_of(to_delayed_work(work), struct fb_names, trim_work);
+
+	if (READ_ONCE(names->on) ? fb_names_trim(names) : fb_names_empty(names))
+		queue_delayed_work(names->fsb->wq, &names->trim_work, FB_RETRY_DELAY);
+}
+
+/**
+ * fb_names_trim_soon() - have the worker trim the log now
+ * @names: log
+ *
+ * Context: any.
+ */
+void fb_names_trim_soon(struct fb_names *names)
+{
+	mod_delayed_work(names->fsb->wq, &names->trim_work, 0);
+}
+
+/**
+ * fb_names_trim_later() - the log has a new record
+ * @names: log
+ *
+ * Context: any.
+ */
+void fb_names_trim_later(struct fb_names *names)
+{
+	const struct nl *nl = &names->nl;
+
+	if (READ_ONCE(nl->next) - READ_ONCE(nl->trim) > nl->nr_lines / 2)
+		fb_names_trim_soon(names);
+	else
+		queue_delayed_work(names->fsb->wq, &names->trim_work, FB_TRIM_DELAY);
+}
+
+/**
+ * fb_names_open() - open the name log of a mount's cache, if it has one
+ * @fsb: the mount; its cache is open
+ * @fc: for messages
+ *
+ * Return: 0, or a negative errno after a message.
+ */
+int fb_names_open(struct fb_sb *fsb, struct fs_context *fc)
+{
+	u32 flags = fsb->ps.flush_caches ? NL_OPEN_FLUSH_CACHES : 0;
+	struct fb_names *names;
+	enum nl_error err;
+
+	if (!fsb->ps.names)
+		return 0;
+	names = kzalloc(sizeof(*names), GFP_KERNEL);
+	if (!names)
+		return -ENOMEM;
+	names->fsb = fsb;
+	spin_lock_init(&names->place_lock);
+	mutex_init(&names->commit_lock);
+	init_rwsem(&names->changes);
+	INIT_DELAYED_WORK(&names->trim_work, fb_names_trim_work);
+	err = nl_open(&names->nl, fsb->ps.names, fsb->ps.names_size, flags);
+	if (err) {
+		kfree(names);
+		return fb_fail(fc, -EUCLEAN, "the name log of %s: %s; see forebay check %s", fsb->cache_path,
+			       nl_strerror(err), fsb->cache_path);
+	}
+	fsb->names = names;
+	return 0;
+}
+
+/**
+ * fb_names_start() - switch the log on, if the lower file system can have one
+ * @fsb: the mount; its log was emptied after recovery
+ *
+ * Directories' access times stay as they are below: on xfs, a new one may raise the change counter, and
+ * would leave no record.
+ *
+ * Return: 0, or an error of the lower file system after a message.
+ */
+int fb_names_start(struct fb_sb *fsb)
+{
+	struct fb_names *names = fsb->names;
+
+	if (!names)
+		return 0;
+	names->unfit = fb_names_unfit(fsb);
+	if (names->unfit)
+		pr_warn("%s: the name log is not used: the file system below %s\n", fsb->cache_name,
+			names->unfit);
+	else
+		fsb->lower.mnt->mnt_flags |= MNT_NODIRATIME;
+	return fb_names_empty(names);
+}
+
+/**
+ * fb_names_stop() - empty the log at unmount
+ * @fsb: the mount; nothing changes it any more. If it was never mounted, the log stays as it is
+ *
+ * Return: 0, or the lower file system's error: then the next mount finds what there is.
+ */
+int fb_names_stop(struct fb_sb *fsb)
+{
+	int err;
+
+	if (!fsb->names || !fsb->names->life)
+		return 0;
+	err = fb_names_empty(fsb->names);
+	cancel_delayed_work_sync(&fsb->names->trim_work);
+	return err;
+}
+
+/**
+ * fb_names_close() - forget the log, in DRAM
+ * @fsb: the mount, being taken down
+ */
+void fb_names_close(struct fb_sb *fsb)
+{
+	if (fsb->names)
+		cancel_delayed_work_sync(&fsb->names->trim_work);
+	kfree(fsb->names);
+}

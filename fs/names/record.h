@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What a change of names or attributes leaves in the log: record.c */
+#ifndef FOREBAY_NAMES_RECORD_H
+#define FOREBAY_NAMES_RECORD_H
+
+#include "names.h"
+
+/* A directory that a change may touch, and what the record says of it. */
+struct fb_name_dir {
+	struct fb_inode *fi;
+	struct nl_count *count;
+	bool must;			/* its counter rises, or the change can't be recorded */
+	u32 field;			/* bit of nl_change.has */
+};
+
+/* A change on its way: from before it is made below until its record is whole. */
+struct fb_name_record {
+	struct fb_names *names;		/* changes is held; NULL: the log is off */
+	bool fits;			/* there is space for its record */
+	struct nl_place barrier, place;
+	struct nl_change change;
+	struct fb_name_dir dirs[4];
+	unsigned int nr_dirs;
+	bool wants_barrier;		/* it can't be recorded in full: commits wait */
+	u64 end;			/* of the record; 0: the change left none */
+};
+
+void fb_names_begin_create(struct fb_name_record *rec, struct dentry *dentry, umode_t mode,
+			   const char *target);
+void fb_names_begin_tmpfile(struct fb_name_record *rec, struct fb_sb *fsb);
+void fb_names_begin_link(struct fb_name_record *rec, struct dentry *dentry, struct dentry *old);
+void fb_names_begin_remove(struct fb_name_record *rec, struct dentry *dentry);
+void fb_names_begin_rename(struct fb_name_record *rec, struct dentry *old, struct dentry *new,
+			   unsigned int flags, bool unsynced);
+void fb_names_begin_attr(struct fb_name_record *rec, struct dentry *dentry, bool whole);
+void fb_names_end(struct fb_name_record *rec, struct dentry *lower, int err);
+bool fb_names_note(const struct fb_name_record *rec, struct inode *inode);
+
+#endif
