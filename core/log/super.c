@@ -31,6 +31,7 @@ static const struct super_kind kind = {
 	.magic = WL_MAGIC,
 	.other_magic = PS_MAGIC,
 	.size = sizeof(struct wl_super_onmedia),
+	.crc_size = sizeof(struct wl_super_onmedia),
 };
 
 /**

@@ -20,6 +20,7 @@ static const struct super_kind kind = {
 	.magic = NL_MAGIC,
 	.other_magic = PS_MAGIC,
 	.size = sizeof(struct nl_header_onmedia),
+	.crc_size = sizeof(struct nl_header_onmedia),
 };
 
 /**

@@ -31,14 +31,15 @@
 struct super_head_onmedia {
 	__le64	magic;
 	__le32	version;
-	__le32	crc;			/* crc32c of the whole struct with crc == 0 */
+	__le32	crc;			/* crc32c of the first crc_size bytes of the struct with crc == 0 */
 	__le64	seq;
 };
 
 struct super_kind {
 	u64	magic;
 	u64	other_magic;			/* magic of the other kind */
-	u32	size;			/* bytes of the struct, head included */
+	u32	size;			/* bytes of the newest version's struct, head included */
+	u32	crc_size;		/* bytes that crc covers, the same in all versions */
 };
 
 /* The content of one superblock page. */
@@ -56,7 +57,7 @@ static inline u32 super_crc(const struct super_kind *kind, const void *super)
 	u32 crc = crc32c(~0u, super, offsetof(struct super_head_onmedia, crc));
 
 	crc = crc32c(crc, &no_crc, sizeof(no_crc));
-	return ~crc32c(crc, (const u8 *)super + crc_end, kind->size - crc_end);
+	return ~crc32c(crc, (const u8 *)super + crc_end, kind->crc_size - crc_end);
 }
 
 /* Copies the page's struct to @super, valid or not. True: it is valid. */

@@ -9,6 +9,8 @@
  *   4096               superblock, copy B          (one page)
  *   file_table         nr_files * 64 bytes         (starts on a page)
  *   page_table         nr_pages * 16 bytes         (starts on a page)
+ *   names              names_size bytes            (version 2: the region of the name log, which
+ *                                                  ../names/format.h specifies; starts on a page)
  *   data               nr_pages * 4096 bytes       (starts on 2 MiB where the device allows)
  *
  * Rules that every record keeps:
@@ -25,7 +27,8 @@
 
 #include "../pm/env.h"
 
-#define PS_VERSION		1
+#define PS_VERSION		2	/* the newest */
+#define PS_VERSION_PLAIN	1	/* without a name log; ps_format() makes it where that is enough */
 #define PS_PAGE_SHIFT		12
 #define PS_PAGE_SIZE		(1u << PS_PAGE_SHIFT)
 #define PS_HANDLE_MAX		32
@@ -35,12 +38,13 @@
 /*
  * One superblock copy. Both copies lie at the start of a page whose other bytes are zero. The valid
  * copy with the higher @seq counts. An update writes the older copy and fences before it changes the
- * newer one. All versions keep this struct and the range of its crc; newer versions append fields.
+ * newer one. All versions keep the fields of version 1 and the range of its crc; newer versions append
+ * fields. So an older Forebay reads a newer version, and refuses it as that.
  */
 struct ps_super_onmedia {
 	__le64	magic;			/* PS_MAGIC: pm/supers.h */
 	__le32	version;
-	__le32	crc;			/* crc32c of the struct with crc == 0 */
+	__le32	crc;			/* crc32c of the fields of version 1 with crc == 0 */
 	__le64	seq;
 	__u8	cache_uuid[PS_UUID_SIZE];
 	__le64	device_size;		/* bytes that the layout covers */
@@ -54,7 +58,14 @@ struct ps_super_onmedia {
 	__le32	root_type;			/* file handle of the directory */
 	__le32	root_len;
 	__u8	root_handle[PS_HANDLE_MAX];
+	/* Version 2. Bytes of a page behind the fields of its version are zero, and don't count. */
+	__le64	names;			/* byte offset of the name log's region */
+	__le64	names_size;		/* its bytes: whole pages, at least one */
+	__le32	names_crc;		/* crc32c: cache_uuid, names, names_size */
+	__u8	reserved[4];
 };
+
+#define PS_SUPER_PLAIN_SIZE	offsetof(struct ps_super_onmedia, names)
 
 /*
  * One file that has pages here. @size is a minimum: the file's size is the larger of @size and the

@@ -44,6 +44,8 @@ struct ps {
 	u32	nr_pages;
 	struct ps_file_onmedia *files;
 	struct ps_page_onmedia *pages;
+	void	*names;		/* region of the name log; NULL: the store has none */
+	u64	names_size;	/* bytes; 0: the same */
 	u8	*data;
 	void	*names;		/* region of the name log; NULL: there is none */
 	u64	names_size;
@@ -51,9 +53,18 @@ struct ps {
 	u32	repaired;		/* bit i: copy i was damaged and has been rewritten */
 };
 
+/*
+ * Makes an empty name log in a region of @size bytes, durably. False: it can't. The page store doesn't
+ * know the name log, so the caller of ps_format() names the function that does.
+ */
+typedef bool (*ps_names_fn)(void *region, u64 size, const void *arg);
+
 struct ps_format_options {
 	u8	cache_uuid[PS_UUID_SIZE];
 	u32	nr_files;		/* 0: chosen from the size */
+	u64	names_size;		/* of the name log, in bytes, whole pages; 0: the store has none */
+	ps_names_fn make_names;		/* called if there is one, while no superblock copy is valid */
+	const void *names_arg;		/* passed to it */
 };
 
 struct ps_file_info {
@@ -87,6 +98,7 @@ enum ps_error {
 	PS_E_CORRUPT,		/* ours, but no copy is valid; also after an interrupted format */
 	PS_E_VERSION,		/* made by a newer Forebay */
 	PS_E_GEOMETRY,		/* layout reaches beyond the device or overlaps */
+	PS_E_NAMES,		/* only ps_format(): the name log could not be made */
 };
 
 enum ps_error ps_format(void *base, u64 size, const struct ps_format_options *opt);

@@ -5,9 +5,9 @@
  * Invariants:
  *   - while a store exists, at least one copy of its superblock is valid: an
  *     update fences one copy before it changes the other;
- *   - no copy is valid while the tables are not: ps_format() breaks both
- *     copies, zeroes the tables and writes the new copies, a fence after each
- *     of the three;
+ *   - no copy is valid while the tables or the name log are not: ps_format()
+ *     breaks both copies, zeroes the tables, makes the name log and writes the
+ *     new copies, a fence after each of the four;
  *   - nothing on the device is used before its checksum and its geometry
  *     have been verified.
  *
@@ -16,7 +16,8 @@
 #include "../pm/supers.h"
 #include "store.h"
 
-static_assert(sizeof(struct ps_super_onmedia) == 144);
+static_assert(sizeof(struct ps_super_onmedia) == 168);
+static_assert(PS_SUPER_PLAIN_SIZE == 144);
 static_assert(offsetof(struct ps_super_onmedia, cache_uuid) == sizeof(struct super_head_onmedia));
 static_assert(PS_NR_SUPERS * PS_PAGE_SIZE == SUPERS_SIZE);
 
@@ -29,7 +30,31 @@ static const struct super_kind kind = {
 	.magic = PS_MAGIC,
 	.other_magic = WL_MAGIC,
 	.size = sizeof(struct ps_super_onmedia),
+	.crc_size = PS_SUPER_PLAIN_SIZE,
 };
+
+static bool has_names(const struct ps_super_onmedia *s)
+{
+	return le32_to_cpu(s->version) != PS_VERSION_PLAIN;
+}
+
+/*
+ * The fields of version 2 have a checksum of their own: that of version 1 keeps its range. The UUID ties
+ * them to the other fields of the copy. No update of a superblock changes any of these.
+ */
+static __le32 names_crc(const struct ps_super_onmedia *s)
+{
+	u32 crc = crc32c(~0u, s->cache_uuid, PS_UUID_SIZE);
+
+	crc = crc32c(crc, &s->names, sizeof(s->names));
+	return cpu_to_le32(~crc32c(crc, &s->names_size, sizeof(s->names_size)));
+}
+
+/* Of a version that is newer than this code, nothing behind the fields of version 1 is verified. */
+static bool names_whole(const struct ps_super_onmedia *s)
+{
+	return le32_to_cpu(s->version) != PS_VERSION || s->names_crc == names_crc(s);
+}
 
 /**
  * ps_super_read - read and verify one superblock copy
@@ -42,14 +67,27 @@ static const struct super_kind kind = {
  */
 bool ps_super_read(void *base, u32 copy, struct ps_super_onmedia *s)
 {
-	return super_read(&kind, base, copy, s) && le32_to_cpu(s->root_type) <= 0xff &&
-	       le32_to_cpu(s->root_len) <= PS_HANDLE_MAX;
+	if (!super_read(&kind, base, copy, s) || le32_to_cpu(s->root_type) > 0xff ||
+	    le32_to_cpu(s->root_len) > PS_HANDLE_MAX)
+		return false;
+	if (!has_names(s))
+		memset((u8 *)s + PS_SUPER_PLAIN_SIZE, 0, sizeof(*s) - PS_SUPER_PLAIN_SIZE);
+	return names_whole(s);
 }
 
 /* True if @nr records of @size bytes at @start end at or before @end, without overflow. */
 static bool fits(u64 start, u64 nr, u32 size, u64 end)
 {
 	return start % PS_PAGE_SIZE == 0 && start <= end && nr <= (end - start) / size;
+}
+
+/* The name log lies between the page table and the data. */
+static bool names_valid(const struct ps_super_onmedia *s)
+{
+	u64 size = le64_to_cpu(s->names_size);
+
+	return !has_names(s) || (size && size % PS_PAGE_SIZE == 0 &&
+	       fits(le64_to_cpu(s->names), size / PS_PAGE_SIZE, PS_PAGE_SIZE, le64_to_cpu(s->data)));
 }
 
 static bool geometry_valid(const struct ps_super_onmedia *s, u64 size)
@@ -60,12 +98,13 @@ static bool geometry_valid(const struct ps_super_onmedia *s, u64 size)
 	u64 page_table = le64_to_cpu(s->page_table);
 	u64 data = le64_to_cpu(s->data);
 	u64 end = le64_to_cpu(s->device_size);
+	u64 tables_end = has_names(s) ? le64_to_cpu(s->names) : data;
 
 	return end <= size && nr_files && nr_files <= PS_MAX_FILES &&
 	       nr_pages >= nr_files && nr_pages <= PS_MAX_PAGES && file_table >= SUPERS_SIZE &&
 	       fits(file_table, nr_files, sizeof(struct ps_file_onmedia), page_table) &&
-	       fits(page_table, nr_pages, sizeof(struct ps_page_onmedia), data) &&
-	       fits(data, nr_pages, PS_PAGE_SIZE, end);
+	       fits(page_table, nr_pages, sizeof(struct ps_page_onmedia), tables_end) &&
+	       names_valid(s) && fits(data, nr_pages, PS_PAGE_SIZE, end);
 }
 
 static u64 round_up_to(u64 value, u64 align)
@@ -73,24 +112,33 @@ static u64 round_up_to(u64 value, u64 align)
 	return (value + align - 1) & ~(align - 1);
 }
 
+/* Number of file records for tables and data of @size bytes. */
+static u64 choose_files(u64 size)
+{
+	u64 nr_files = max_t(u64, size / PS_PAGE_SIZE / PAGES_PER_FILE, MIN_FILES);
+
+	nr_files = min_t(u64, nr_files, PS_MAX_FILES);
+	return min_t(u64, nr_files, size / PS_PAGE_SIZE / 2);
+}
+
 /* Chooses the layout of a device of @size bytes; its geometry may still be invalid. */
-static void geometry_choose(struct ps_super_onmedia *s, u64 size, u64 nr_files)
+static void geometry_choose(struct ps_super_onmedia *s, u64 size, const struct ps_format_options *opt)
 {
 	u32 align = size >= HUGE_MIN_SIZE ? HUGE_ALIGN : PS_PAGE_SIZE;
-	u64 nr_pages, page_table, data;
+	u64 nr_files, nr_pages, page_table, names, data, rest;
 
-	if (!nr_files) {
-		nr_files = max_t(u64, size / PS_PAGE_SIZE / PAGES_PER_FILE, MIN_FILES);
-		nr_files = min_t(u64, nr_files, PS_MAX_FILES);
-		nr_files = min_t(u64, nr_files, size / PS_PAGE_SIZE / 2);
-	}
+	if (opt->names_size > size)
+		return;
+	rest = size - opt->names_size;
+	nr_files = opt->nr_files ?: choose_files(rest);
 	page_table = round_up_to(SUPERS_SIZE + nr_files * sizeof(struct ps_file_onmedia),
 				 PS_PAGE_SIZE);
-	if (page_table > size)
+	if (page_table > rest)
 		return;
-	nr_pages = (size - page_table) / (PS_PAGE_SIZE + sizeof(struct ps_page_onmedia));
+	nr_pages = (rest - page_table) / (PS_PAGE_SIZE + sizeof(struct ps_page_onmedia));
 	nr_pages = min_t(u64, nr_pages, PS_MAX_PAGES);
-	data = round_up_to(page_table + nr_pages * sizeof(struct ps_page_onmedia), align);
+	names = round_up_to(page_table + nr_pages * sizeof(struct ps_page_onmedia), PS_PAGE_SIZE);
+	data = round_up_to(names + opt->names_size, align);
 	if (data > size)
 		return;
 	/* The table keeps entries for the few pages that the alignment takes. */
@@ -102,37 +150,47 @@ static void geometry_choose(struct ps_super_onmedia *s, u64 size, u64 nr_files)
 	s->file_table = cpu_to_le64(SUPERS_SIZE);
 	s->page_table = cpu_to_le64(page_table);
 	s->data = cpu_to_le64(data);
+	if (!opt->names_size)
+		return;
+	s->names = cpu_to_le64(names);
+	s->names_size = cpu_to_le64(opt->names_size);
 }
 
 /**
  * ps_format - make an empty store; overwrites what is on the device
  * @base: start of the device's memory, aligned to a page
  * @size: bytes
- * @opt: identity, and number of file records if the caller chooses it
+ * @opt: identity, number of file records if the caller chooses it, and the name log if there is one
  *
- * Durable on return. Takes time in proportion to the tables, not to the data.
+ * Durable on return. Takes time in proportion to the tables and the name log, not to the data.
  *
- * Context: Any.
- * Return: PS_OK; PS_E_TOO_SMALL; PS_E_GEOMETRY: so many file records don't fit. After an error nothing
- * has been written.
+ * Context: Any, as far as @opt->make_names allows.
+ * Return: PS_OK; PS_E_TOO_SMALL; PS_E_GEOMETRY: so many file records, or a name log of this size, don't
+ * fit; PS_E_NAMES: the name log could not be made, and the device holds no valid store. After another
+ * error nothing has been written.
  */
 enum ps_error ps_format(void *base, u64 size, const struct ps_format_options *opt)
 {
 	struct ps_super_onmedia s = {
 		.magic = cpu_to_le64(PS_MAGIC),
-		.version = cpu_to_le32(PS_VERSION),
+		.version = cpu_to_le32(opt->names_size ? PS_VERSION : PS_VERSION_PLAIN),
 	};
 
 	if (size < PS_MIN_SIZE)
 		return PS_E_TOO_SMALL;
-	geometry_choose(&s, size, opt->nr_files);
+	geometry_choose(&s, size, opt);
 	if (!geometry_valid(&s, size))
 		return PS_E_GEOMETRY;
 	memcpy(s.cache_uuid, opt->cache_uuid, PS_UUID_SIZE);
+	if (has_names(&s))
+		s.names_crc = names_crc(&s);
 
 	supers_break(&kind, base);
 	pm_zero((u8 *)base + SUPERS_SIZE, le64_to_cpu(s.data) - SUPERS_SIZE);
 	pm_fence();
+	if (has_names(&s) &&
+	    !opt->make_names((u8 *)base + le64_to_cpu(s.names), opt->names_size, opt->names_arg))
+		return PS_E_NAMES;
 	supers_write_first(&kind, base, &s);
 	return PS_OK;
 }
@@ -150,7 +208,8 @@ static enum ps_error supers_choose(const struct ps_super_onmedia *s, const enum 
 	if (state[0] != COPY_VALID && state[1] != COPY_VALID)
 		return PS_E_CORRUPT;
 	*best = supers_best(state, (const void *)&s[0], (const void *)&s[1]);
-	return le32_to_cpu(s[*best].version) == PS_VERSION ? PS_OK : PS_E_VERSION;
+	return le32_to_cpu(s[*best].version) == PS_VERSION ||
+	       le32_to_cpu(s[*best].version) == PS_VERSION_PLAIN ? PS_OK : PS_E_VERSION;
 }
 
 /**
@@ -194,6 +253,10 @@ enum ps_error ps_open(struct ps *ps, void *base, u64 size, u32 flags)
 		.data = (u8 *)base + le64_to_cpu(s[best].data),
 		.super = s[best],
 	};
+	if (has_names(&ps->super)) {
+		ps->names = (u8 *)base + le64_to_cpu(ps->super.names);
+		ps->names_size = le64_to_cpu(ps->super.names_size);
+	}
 	if (!(flags & PS_OPEN_READ_ONLY))
 		ps->repaired = supers_repair(&kind, base, state, &ps->super);
 	return PS_OK;
@@ -224,6 +287,8 @@ const char *ps_strerror(enum ps_error err)
 		return "the cache was made by a newer version of Forebay";
 	case PS_E_GEOMETRY:
 		return "the cache's layout does not fit the device";
+	case PS_E_NAMES:
+		return "the name log could not be made";
 	}
 	return "unknown error";
 }

@@ -6,6 +6,7 @@
  */
 #include <linux/sysfs.h>
 
+#include "../names/names.h"
 #include "../sync/absorb.h"
 #include "params.h"
 #include "sysfs.h"
@@ -61,6 +62,32 @@ FB_COUNTER_ATTRIBUTE(pages_reclaimed, FB_PAGES_RECLAIMED);
 FB_COUNTER_ATTRIBUTE(cache_full, FB_CACHE_FULL);
 FB_COUNTER_ATTRIBUTE(writeback_errors, FB_WRITEBACK_ERRORS);
 
+/* none, on, off (for a moment), or why the file system below can't have a log. */
+static ssize_t names_state_show(struct fb_sb *fsb, char *buf)
+{
+	const struct fb_names *names = fsb->names;
+
+	if (!names)
+		return sysfs_emit(buf, "none\n");
+	if (names->unfit)
+		return sysfs_emit(buf, "unfit: %s\n", names->unfit);
+	return sysfs_emit(buf, "%s\n", READ_ONCE(names->on) ? "on" : "off");
+}
+
+static const struct fb_attribute fb_attr_names_state = {
+	.attr = { .name = "names_state", .mode = 0444 }, .show = names_state_show };
+
+/* 0 without a name log. */
+#define FB_NAMES_ATTRIBUTE(file, value)						\
+	FB_ATTRIBUTE(file, "%llu", fsb->names ? (u64)(value) : 0ULL)
+
+FB_NAMES_ATTRIBUTE(names_size, fsb->names->nl.nr_lines * NL_LINE);
+FB_NAMES_ATTRIBUTE(names_used, (READ_ONCE(fsb->names->nl.next) - READ_ONCE(fsb->names->nl.trim)) * NL_LINE);
+FB_NAMES_ATTRIBUTE(names_records, atomic64_read(&fsb->names->nr_records));
+FB_NAMES_ATTRIBUTE(names_barriers, atomic64_read(&fsb->names->nr_barriers));
+FB_NAMES_ATTRIBUTE(names_switched_off, atomic64_read(&fsb->names->nr_off));
+FB_NAMES_ATTRIBUTE(names_replayed, fsb->names->replayed);
+
 static const struct attribute *fb_attrs[] = {
 	&fb_attr_cache_uuid.attr, &fb_attr_lower_uuid.attr, &fb_attr_mode.attr,
 	&fb_attr_persistence.attr, &fb_attr_volatile_cache.attr,
@@ -75,6 +102,9 @@ static const struct attribute *fb_attrs[] = {
 	&fb_attr_last_error.attr, &fb_attr_pages_recovered.attr, &fb_attr_syncs_absorbed.attr,
 	&fb_attr_syncs_lower.attr, &fb_attr_pages_absorbed.attr, &fb_attr_pages_written_back.attr,
 	&fb_attr_pages_reclaimed.attr, &fb_attr_cache_full.attr, &fb_attr_writeback_errors.attr,
+	&fb_attr_names_state.attr, &fb_attr_names_size.attr, &fb_attr_names_used.attr,
+	&fb_attr_names_records.attr, &fb_attr_names_barriers.attr, &fb_attr_names_switched_off.attr,
+	&fb_attr_names_replayed.attr,
 	NULL
 };
 

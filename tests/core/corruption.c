@@ -75,9 +75,10 @@ static u64 read_all(const struct ps *store)
 /* What a change of a byte at this offset must do. */
 enum verdict { IS_HARMLESS, IS_REPORTED, IS_EITHER };
 
+/* Version 1. */
 static enum verdict super_verdict(u64 offset)
 {
-	return offset % PS_PAGE_SIZE < sizeof(struct ps_super_onmedia) ? IS_REPORTED : IS_HARMLESS;
+	return offset % PS_PAGE_SIZE < PS_SUPER_PLAIN_SIZE ? IS_REPORTED : IS_HARMLESS;
 }
 
 /* Checksums don't cover size, time, padding and state; they cover the rest while the record is in use. */
@@ -210,7 +211,7 @@ static u32 super_crc(const struct ps_super_onmedia *super)
 	struct ps_super_onmedia s = *super;
 
 	s.crc = 0;
-	return ~crc32c(~0u, &s, sizeof(s));
+	return ~crc32c(~0u, &s, PS_SUPER_PLAIN_SIZE);
 }
 
 /* Puts a superblock into both copies, with a good checksum. */

@@ -5,12 +5,13 @@
  * each fence and at each acknowledgment, and every state that this can leave
  * (pm_sim.c) must
  *   - open, or fail to open as it did before or does after;
- *   - read as a state between the last acknowledgment and the next (view.c);
+ *   - read as a state between the last acknowledgment and the next (view.c), its name log included;
  *   - have nothing for ps_check() to find once ps_open() has repaired it; right
  *     after an acknowledgment even before that, for then nothing is in flight;
  *   - if the operation is a repair: bring nothing back that it has set aside.
  */
 #include "crash.h"
+#include "names/names.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -144,9 +145,27 @@ u32 crash_open_flags(enum sim_domain domain)
 
 void test_format(u32 nr_files)
 {
-	struct ps_format_options opt = { .nr_files = nr_files };
+	test_format_names(nr_files, 0);
+}
+
+/* The log's UUID is the cache's. */
+bool test_make_names(void *region, u64 size, const void *uuid)
+{
+	struct nl_format_options opt = { 0 };
+
+	memcpy(opt.uuid, uuid, NL_UUID_SIZE);
+	return !nl_format(region, size, &opt);
+}
+
+/* With a name log, if @names_size isn't 0. */
+void test_format_names(u32 nr_files, u64 names_size)
+{
+	struct ps_format_options opt = {
+		.nr_files = nr_files, .names_size = names_size, .make_names = test_make_names,
+	};
 
 	memset(opt.cache_uuid, (int)nr_files, PS_UUID_SIZE);
+	opt.names_arg = opt.cache_uuid;
 	if (ps_format(sim_live(), TEST_SIZE, &opt))
 		abort();
 }

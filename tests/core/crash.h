@@ -27,6 +27,8 @@ const char *crash_explore(const struct scenario *scenario, struct ps *ps, enum s
 
 /* Helpers that setups and operations share. */
 void test_format(u32 nr_files);
+void test_format_names(u32 nr_files, u64 names_size);
+bool test_make_names(void *region, u64 size, const void *uuid);
 struct ps_handle test_handle(u32 id);
 void test_fill(u8 *data, u32 seed);
 void test_report(void *arg, const char *what, u64 number, const char *why);

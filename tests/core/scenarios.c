@@ -27,6 +27,19 @@ static void op_format(struct ps *ps)
 	test_format(256);
 }
 
+static void op_format_names(struct ps *ps)
+{
+	(void)ps;
+	test_format_names(256, SETUP_NAMES_SIZE);
+}
+
+/* One more file record than setup_names() makes: each part lies where it lay. */
+static void op_format_names_again(struct ps *ps)
+{
+	(void)ps;
+	test_format_names(TEST_FILES + 1, SETUP_NAMES_SIZE);
+}
+
 static void op_open(struct ps *ps)
 {
 	ps_open(ps, sim_live(), TEST_SIZE, ps->flush_caches ? PS_OPEN_FLUSH_CACHES : 0);
@@ -255,6 +268,8 @@ static void op_purge_pages(struct ps *ps)
  * Some steps may be missing without harm in one scenario because only another
  * one needs them; .spared says how many, over both domains.
  *   - Format where no store was: breaking the superblock copies hides nothing.
+ *   - Format with a name log: until nl_format() has fenced its header, no superblock is valid. So that
+ *     fence alone would do for the tables and all of the log, and breaking the log's header hides nothing.
  *   - Reuse of a stale page in its old place: the old check word names the old
  *     generation and so makes the new commit word stale until it is replaced.
  */
@@ -263,6 +278,17 @@ static const struct scenario scenarios[] = {
 	{ .name = "format a foreign device", .raw = true, .setup = setup_foreign, .op = op_format,
 	  .spared = 6 },
 	{ .name = "format over a store", .raw = true, .setup = setup_old_store, .op = op_format },
+	{ .name = "format with a name log, a blank device", .raw = true, .op = op_format_names,
+	  .spared = 4 + 6 },
+	{ .name = "format with a name log over a store", .raw = true, .setup = setup_old_store,
+	  .op = op_format_names, .spared = 8 },
+	{ .name = "format with a name log over another", .raw = true, .setup = setup_names,
+	  .op = op_format_names_again, .spared = 8 },
+	{ .name = "format over a store with a name log", .raw = true, .setup = setup_names,
+	  .op = op_format },
+	{ .name = "open, copy A bad, with a name log", .setup = setup_names_bad_a, .op = op_open },
+	{ .name = "open, copy B bad, with a name log", .setup = setup_names_bad_b, .op = op_open },
+	{ .name = "bind, unbind, with a name log", .setup = setup_names, .op = op_bind_unbind },
 	{ .name = "open, copy A bad", .setup = setup_bad_a, .op = op_open },
 	{ .name = "open, copy B bad", .setup = setup_bad_b, .op = op_open },
 	{ .name = "bind, unbind", .op = op_bind_unbind },

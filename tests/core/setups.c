@@ -4,7 +4,10 @@
  * operations.
  */
 #include "crash.h"
+#include "names_log.h"
 #include "setups.h"
+
+#include <stdlib.h>
 
 void create(struct ps *ps, u32 file, u32 id)
 {
@@ -95,6 +98,23 @@ void setup_old_store(struct ps *ps)
 		setup_pages(ps);
 }
 
+/* A store with pages and a name log, which holds a committed record. */
+void setup_names(struct ps *ps)
+{
+	u32 flags = ps->flush_caches ? PS_OPEN_FLUSH_CACHES : 0;
+	struct nl_change change = names_change(NL_LINK, 1);
+	struct nl nl;
+
+	test_format_names(TEST_FILES, SETUP_NAMES_SIZE);
+	if (ps_open(ps, sim_live(), TEST_SIZE, flags))
+		abort();
+	setup_pages(ps);
+	names_forget();
+	if (nl_open(&nl, ps->names, ps->names_size, NL_OPEN_FLUSH_CACHES) || nl_empty(&nl) ||
+	    nl_commit(&nl, names_append(&nl, &change)))
+		abort();
+}
+
 static void setup_bad_copy(u32 copy)
 {
 	u8 *image = sim_live();
@@ -113,6 +133,20 @@ void setup_bad_a(struct ps *ps)
 void setup_bad_b(struct ps *ps)
 {
 	setup_pages(ps);
+	sim_settle();
+	setup_bad_copy(1);
+}
+
+void setup_names_bad_a(struct ps *ps)
+{
+	setup_names(ps);
+	sim_settle();
+	setup_bad_copy(0);
+}
+
+void setup_names_bad_b(struct ps *ps)
+{
+	setup_names(ps);
 	sim_settle();
 	setup_bad_copy(1);
 }

@@ -8,6 +8,7 @@
  * page that both states have may be mixed by 8-byte words (rewritten in place
  * and not acknowledged yet); a page that only one state has is whole.
  */
+#include "names_log.h"
 #include "view.h"
 
 #include <stdlib.h>
@@ -17,10 +18,28 @@ static bool same_handle(const struct ps_handle *a, const struct ps_handle *b)
 	return a->type == b->type && a->len == b->len && !memcmp(a->bytes, b->bytes, a->len);
 }
 
+static void read_names(struct view_names *view, const struct ps *ps)
+{
+	static struct nl_record record;
+	struct nl_cursor cursor;
+	struct nl nl;
+
+	view->err = nl_open(&nl, ps->names, ps->names_size, NL_OPEN_READ_ONLY);
+	if (view->err)
+		return;
+	memcpy(view->uuid, nl.header.uuid, NL_UUID_SIZE);
+	view->damage = names_damage(&nl);
+	nl_cursor_start(&cursor, &nl);
+	while (nl_cursor_next(&cursor, &record) > 0)
+		view->nr_records++;
+}
+
 /* Leaves out damaged records: ps_check() reports them. */
 void view_read(struct view *view, const struct ps *ps)
 {
 	*view = (struct view){ .super = ps->super };
+	if (ps->names)
+		read_names(&view->names, ps);
 	for (u32 i = 0; i < ps->nr_files; i++) {
 		struct ps_file_info info;
 
@@ -114,6 +133,18 @@ static const char *supers_between(const struct view *before, const struct view *
 	return NULL;
 }
 
+static const char *names_between(const struct view_names *before, const struct view_names *after,
+				 const struct view_names *now)
+{
+	if (now->err)
+		return nl_strerror(now->err);
+	if (now->damage)
+		return "the name log's check finds damage";
+	if (memcmp(now, before, sizeof(*now)) && memcmp(now, after, sizeof(*now)))
+		return "the name log is neither as before nor as after";
+	return NULL;
+}
+
 static const char *files_between(const struct view *before, const struct view *after,
 				 const struct view *now)
 {
@@ -187,6 +218,8 @@ const char *view_between(const struct view *before, const struct view *after,
 {
 	const char *wrong = supers_between(before, after, now);
 
+	if (!wrong)
+		wrong = names_between(&before->names, &after->names, &now->names);
 	if (!wrong)
 		wrong = files_between(before, after, now);
 	if (!wrong)

@@ -6,6 +6,7 @@
 #ifndef FOREBAY_TESTS_CORE_VIEW_H
 #define FOREBAY_TESTS_CORE_VIEW_H
 
+#include "names/names.h"
 #include "store/store.h"
 
 #define VIEW_FILES	16
@@ -30,9 +31,18 @@ struct view_page {
 	const u8 *data;
 };
 
+/* A store's name log: what names_log.c finds in more detail. */
+struct view_names {
+	enum nl_error err;
+	u32 damage;		/* kinds, of the check */
+	u32 nr_records;
+	u8 uuid[NL_UUID_SIZE];
+};
+
 struct view {
 	enum ps_error err;	/* other than PS_OK: the rest is empty */
 	struct ps_super_onmedia super;
+	struct view_names names;	/* zero if there is none */
 	u32 nr_files, nr_pages;
 	struct view_file files[VIEW_FILES];
 	struct view_page pages[VIEW_PAGES];

@@ -126,7 +126,7 @@ def test_a_newer_format_cannot_be_checked(forebay, cache, patch):
     """A later version of the format, with a correct checksum."""
     image = cache()
     superblock = bytearray(image.read_bytes()[:SUPER_SIZE])
-    superblock[8] = 2
+    superblock[8] = 3
     superblock[12:16] = bytes(4)
     superblock[12:16] = crc32c(superblock).to_bytes(4, "little")
     for copy in (0, 4096):
