@@ -47,8 +47,6 @@ struct ps {
 	void	*names;		/* region of the name log; NULL: the store has none */
 	u64	names_size;	/* bytes; 0: the same */
 	u8	*data;
-	void	*names;		/* region of the name log; NULL: there is none */
-	u64	names_size;
 	struct ps_super_onmedia super;	/* the copy that counts */
 	u32	repaired;		/* bit i: copy i was damaged and has been rewritten */
 };
