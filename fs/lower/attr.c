@@ -112,6 +112,29 @@ int fb_set_times(struct file *file, struct timespec64 mtime, struct timespec64 c
 	return lower->i_op->setattr(file_mnt_idmap(file), file_dentry(file), &attr);
 }
 
+/**
+ * fb_set_attr_keep_times() - change a lower inode's attributes, and not its ctime
+ * @idmap: of the lower mount
+ * @lower: the inode's dentry; the inode is locked, and a freeze held off
+ * @attr: what to change, no mtime among it; overwritten
+ *
+ * For recovery, which compares ctime with that of a file record. Asks no permission.
+ *
+ * Return: 0 or an error of the lower file system.
+ */
+int fb_set_attr_keep_times(struct mnt_idmap *idmap, struct dentry *lower, struct iattr *attr)
+{
+	struct inode *inode = d_inode(lower);
+
+	lockdep_assert_held_write(&inode->i_rwsem);
+	if (!inode->i_op->setattr)
+		return -EOPNOTSUPP;
+	attr->ia_mtime = inode_get_mtime(inode);
+	attr->ia_ctime = inode_get_ctime(inode);
+	attr->ia_valid |= ATTR_FORCE | compat_prepare_times(inode, attr->ia_mtime, attr->ia_ctime);
+	return inode->i_op->setattr(idmap, lower, attr);
+}
+
 struct fb_resize {
 	struct file *file;
 	loff_t size;

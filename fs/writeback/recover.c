@@ -16,8 +16,6 @@
 #include <linux/cred.h>
 #include <linux/exportfs.h>
 #include <linux/file.h>
-#include <linux/hashtable.h>
-#include <linux/jhash.h>
 
 #include "../fail.h"
 #include "../lower/attr.h"
@@ -30,103 +28,8 @@
 #include "../page/times.h"
 #include "../page/zero.h"
 #include "../trace.h"
+#include "found.h"
 #include "recover.h"
-
-struct fb_found {
-	struct hlist_node node;
-	struct list_head pages;		/* fb_page->lru; fb_page->index is set */
-	unsigned long nr_pages;
-	bool unplaced;
-	bool taken;			/* an inode is taking the pages */
-	u32 file;
-	struct ps_file_info info;
-};
-
-struct fb_recovered {
-	spinlock_t lock;		/* by_handle, and in it: unplaced, taken */
-	atomic_t nr;
-	DECLARE_HASHTABLE(by_handle, 10);
-};
-
-static u32 fb_handle_hash(const struct ps_handle *handle)
-{
-	return jhash(handle->bytes, handle->len, handle->type);
-}
-
-static void fb_found_add(struct fb_recovered *rec, struct fb_found *found)
-{
-	spin_lock(&rec->lock);
-	hash_add(rec->by_handle, &found->node, fb_handle_hash(&found->info.handle));
-	atomic_inc(&rec->nr);
-	spin_unlock(&rec->lock);
-}
-
-static struct fb_found *fb_found_look_up(struct fb_recovered *rec, const struct ps_handle *handle)
-{
-	struct fb_found *found;
-
-	lockdep_assert_held(&rec->lock);
-	hash_for_each_possible(rec->by_handle, found, node, fb_handle_hash(handle)) {
-		if (found->info.handle.type == handle->type && found->info.handle.len == handle->len &&
-		    !memcmp(found->info.handle.bytes, handle->bytes, handle->len))
-			return found;
-	}
-	return NULL;
-}
-
-static void fb_found_remove(struct fb_recovered *rec, struct fb_found *found)
-{
-	lockdep_assert_held(&rec->lock);
-	hash_del(&found->node);
-	atomic_dec(&rec->nr);
-}
-
-/*
- * Takes the pages of one file for its inode; fb_found_placed() ends that. Meanwhile the file stays in the
- * table: a task that drains or freezes finds it there, and waits for the inode.
- */
-static struct fb_found *fb_found_take(struct fb_recovered *rec, const struct ps_handle *handle)
-{
-	struct fb_found *found;
-
-	spin_lock(&rec->lock);
-	found = fb_found_look_up(rec, handle);
-	if (found) {
-		WARN_ON_ONCE(found->taken);	/* a handle has one inode, and others wait while it is new */
-		found->taken = true;
-	}
-	spin_unlock(&rec->lock);
-	return found;
-}
-
-static void fb_set_unplaced(struct fb_sb *fsb, struct fb_found *found, bool unplaced)
-{
-	if (found->unplaced != unplaced)
-		atomic_long_add(unplaced ? found->nr_pages : -found->nr_pages, &fsb->nr_unplaced);
-	found->unplaced = unplaced;
-}
-
-/* The inode has the pages, or can't have them: then they wait on. */
-static void fb_found_placed(struct fb_sb *fsb, struct fb_found *found, bool placed)
-{
-	spin_lock(&fsb->recovered->lock);
-	found->taken = false;
-	fb_set_unplaced(fsb, found, !placed);
-	if (placed)
-		fb_found_remove(fsb->recovered, found);
-	spin_unlock(&fsb->recovered->lock);
-	if (placed)
-		kfree(found);
-}
-
-/* Frees the record and the pages; nothing of the file is wanted any more. */
-static void fb_found_free(struct fb_sb *fsb, struct fb_found *found)
-{
-	fb_set_unplaced(fsb, found, false);
-	fb_file_record_free(fsb, found->file);
-	fb_pages_free(fsb, &found->pages);
-	kfree(found);
-}
 
 static int fb_scan_files(struct fb_sb *fsb, struct fb_found **files)
 {
