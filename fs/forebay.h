@@ -18,7 +18,10 @@
  *	sync/		what a sync owes, and a page's way in: sync.c, tracker.c, cost.c (where its pages go),
  *			absorb.c, overwrite.c, promote.c, move.c, reserve.c, stored.c
  *	writeback/	a page's way out: worker.c (when), writeback.c, evict.c, reclaim.c, records.c,
- *			deferred.c (deleted and truncated files), recover.c (pages found at mount)
+ *			deferred.c (deleted and truncated files), recover.c (pages found at mount), found.c,
+ *			restore.c (pages of files that replay makes again)
+ *	replay/		the name log at mount: replay.c (the steps), decide.c, discard.c, make.c, bind.c,
+ *			attr.c, stage.c (the staging folder), find.c, change.c, list.c
  *	vfs/		the kernel's entry points: super.c mount.c params.c sysfs.c, inode.c, namei.c
  *			attr.c xattr.c dir.c export.c, file.c io.c read.c write.c direct.c seek.c, range.c
  *			truncate.c, mmap.c fault.c mkwrite.c, ioctl.c range_ioctl.c lower_ioctl.c info.c,
@@ -303,6 +306,7 @@ struct fb_options {
 	char *cache;
 	enum fb_mode mode;
 	bool allow_volatile_cache, zero_freed;
+	bool names_discard;		/* the name log is given up, not replayed */
 	u64 pin_limit, pin_limit_user;	/* bytes; FB_NO_LIMIT: not given */
 };
 

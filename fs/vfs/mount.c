@@ -6,6 +6,7 @@
 
 #include "../fail.h"
 #include "../lower/lower.h"
+#include "../replay/replay.h"
 #include "../writeback/recover.h"
 #include "mount.h"
 
@@ -146,7 +147,7 @@ void fb_forget_lower(struct fb_sb *fsb)
 
 /**
  * fb_bind() - check whose pages the cache holds, and make them this directory's
- * @fsb: the mount; its cache is scanned
+ * @fsb: the mount; its cache is scanned, its name log open
  * @fc: its context
  * @root: the handle of the directory
  *
@@ -158,7 +159,7 @@ int fb_bind(struct fb_sb *fsb, struct fs_context *fc, const struct ps_handle *ro
 
 	if (ps_bound_to(&fsb->ps, uuid, root))
 		return 0;
-	if (ps_is_bound(&fsb->ps) && fb_recover_found_any(fsb))
+	if (ps_is_bound(&fsb->ps) && (fb_recover_found_any(fsb) || fb_replay_has_records(fsb)))
 		return fb_fail(fc, -EBUSY,
 			       "%s holds data of another directory (on file system %pU): mount that with it once, or give the data up with forebay format",
 			       fsb->cache_name, fsb->ps.super.lower_uuid);

@@ -9,11 +9,20 @@
 #include "params.h"
 
 enum { FB_OPT_CACHE, FB_OPT_MODE, FB_OPT_PIN_LIMIT, FB_OPT_PIN_LIMIT_USER, FB_OPT_ALLOW_VOLATILE_CACHE,
-	FB_OPT_ZERO_FREED };
+	FB_OPT_ZERO_FREED, FB_OPT_NAMES };
+
+/* What becomes of a name log that a crash left. */
+enum { FB_NAMES_REPLAY, FB_NAMES_DISCARD };
 
 static const struct constant_table fb_modes[] = {
 	{ "auto", FB_MODE_AUTO },
 	{ "explicit", FB_MODE_EXPLICIT },
+	{}
+};
+
+static const struct constant_table fb_names_actions[] = {
+	{ "replay", FB_NAMES_REPLAY },
+	{ "discard", FB_NAMES_DISCARD },
 	{}
 };
 
@@ -24,6 +33,7 @@ const struct fs_parameter_spec fb_parameters[] = {
 	fsparam_string("pin_limit_user", FB_OPT_PIN_LIMIT_USER),
 	fsparam_flag("allow_volatile_cache", FB_OPT_ALLOW_VOLATILE_CACHE),
 	fsparam_flag("zero_freed", FB_OPT_ZERO_FREED),
+	fsparam_enum("names", FB_OPT_NAMES, fb_names_actions),
 	{}
 };
 
@@ -78,6 +88,9 @@ int fb_parse_param(struct fs_context *fc, struct fs_parameter *param)
 		return 0;
 	case FB_OPT_ZERO_FREED:
 		opt->zero_freed = true;
+		return 0;
+	case FB_OPT_NAMES:
+		opt->names_discard = result.uint_32 == FB_NAMES_DISCARD;
 		return 0;
 	default:
 		return token;

@@ -29,6 +29,7 @@
 #include "../page/device.h"
 #include "../page/walk.h"
 #include "../pin/pin.h"
+#include "../replay/replay.h"
 #include "../sync/cost.h"
 #include "../sync/sync.h"
 #include "../writeback/deferred.h"
@@ -158,6 +159,8 @@ static int fb_fill_super(struct super_block *sb, struct fs_context *fc)
 		err = fb_recover_scan(fsb, fc);
 	if (!err)
 		err = fb_bind(fsb, fc, &root);
+	if (!err)
+		err = fb_replay(fsb, fc);
 	if (!err)
 		err = fb_names_start(fsb);
 	if (err)

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Attributes at the end of replay: owner, mode and times, and the mtime of directories whose names replay
+ * has changed.
+ *
+ * They are absolute. So the committed records are read once, in their order, and each object gets what it
+ * had after the last of them, in one change. What an object has already isn't set. Extended attributes
+ * are set as their records come.
+ *
+ * The mtime of a regular file has two sources: records of the name log, and the file record of the page
+ * store, which an absorbed sync wrote. A file that is made again gets
+ *   - the mtime of the last committed record that sets it (NL_SETATTR); else
+ *   - that of its file record, if it has one; else
+ *   - the one that it was created with.
+ * A file that storage has gets its file record's time later, from fb_recover_attach(), if its ctime is
+ * older. So its ctime stays as it is, unless a record sets the mtime.
+ *
+ * A directory's mtime is the ctime that the log has from after its last change, for its names change both.
+ */
+#include <linux/fs.h>
+#include <linux/posix_acl.h>
+#include <linux/posix_acl_xattr.h>
+#include <linux/vmalloc.h>
+#include <linux/xattr.h>
+
+#include "../fail.h"
+#include "../writeback/restore.h"
+#include "attr.h"
+#include "change.h"
+#include "find.h"
+#include "make.h"
+
+/* What an object has in the end. */
+struct fb_final {
+	u32 mask;		/* NL_ATTR_*: what is known */
+	u32 mode, uid, gid;
+	s64 atime, mtime;
+	bool created;		/* @mtime is that of the creation */
+};
+
+#define FB_HAS(change, field)	((change)->has & BIT(NL_F_##field))
+
+static struct fb_final *fb_final_of(struct fb_replay *run, struct fb_final *finals,
+				    const struct nl_identity *id)
+{
+	struct nl_node *node = nl_node_get(&run->bind.nodes, id);
+
+	return node ? &finals[node - run->bind.nodes.nodes] : NULL;
+}
+
+/* A record has changed names of a directory. */
+static int fb_final_dir(struct fb_replay *run, struct fb_final *finals, const struct nl_dir *dir)
+{
+	struct fb_final *final = fb_final_of(run, finals, &dir->id);
+
+	if (!final)
+		return -ENOSPC;
+	final->mask |= NL_ATTR_MTIME;
+	final->mtime = dir->count.ctime;
+	return 0;
+}
+
+static int fb_final_attr(struct fb_replay *run, struct fb_final *finals, const struct nl_change *change)
+{
+	struct fb_final *final = fb_final_of(run, finals, &change->object);
+	const struct nl_attr *attr = &change->attr;
+
+	if (!final)
+		return -ENOSPC;
+	final->mask |= attr->mask;
+	if (attr->mask & NL_ATTR_MODE)
+		final->mode = attr->mode;
+	if (attr->mask & NL_ATTR_UID)
+		final->uid = attr->uid;
+	if (attr->mask & NL_ATTR_GID)
+		final->gid = attr->gid;
+	if (attr->mask & NL_ATTR_ATIME)
+		final->atime = attr->atime;
+	if (attr->mask & NL_ATTR_MTIME) {
+		final->mtime = attr->mtime;
+		final->created = change->kind != NL_SETATTR;
+	}
+	return 0;
+}
+
+/* ACLs have calls of their own. */
+static int fb_set_acl(struct mnt_idmap *idmap, struct dentry *object, const char *name,
+		      const struct nl_text *value)
+{
+	struct posix_acl *acl = posix_acl_from_xattr(&init_user_ns, value->bytes, value->len);
+	int err;
+
+	if (IS_ERR_OR_NULL(acl))
+		return PTR_ERR_OR_ZERO(acl) ?: vfs_remove_acl(idmap, object, name);
+	err = vfs_set_acl(idmap, object, name, acl);
+	posix_acl_release(acl);
+	return err;
+}
+
+/* @name has a final 0. */
+static int fb_change_xattr(struct fb_replay *run, struct dentry *object, const struct nl_change *change,
+			   const char *name)
+{
+	struct mnt_idmap *idmap = mnt_idmap(run->fsb->lower.mnt);
+	int err = mnt_want_write(run->fsb->lower.mnt);
+
+	if (err)
+		return err;
+	if (change->kind == NL_XATTR_SET && is_posix_acl_xattr(name))
+		err = fb_set_acl(idmap, object, name, &change->value);
+	else if (change->kind == NL_XATTR_SET)
+		err = vfs_setxattr(idmap, object, name, change->value.bytes, change->value.len, 0);
+	else if (is_posix_acl_xattr(name))
+		err = vfs_remove_acl(idmap, object, name);
+	else
+		err = vfs_removexattr(idmap, object, name);
+	mnt_drop_write(run->fsb->lower.mnt);
+	return err == -ENODATA ? 0 : err;
+}
+
+static int fb_replay_xattr(struct fb_replay *run, const struct nl_change *change)
+{
+	struct nl_node *node = nl_node_get(&run->bind.nodes, &change->object);
+	struct dentry *object;
+	char *name;
+	int err;
+
+	if (!node)
+		return -ENOSPC;
+	object = fb_find_object(run, node);
+	if (IS_ERR(object))
+		return object == ERR_PTR(-ESTALE) ? 0 : PTR_ERR(object);
+	name = kmemdup_nul(change->xattr.bytes, change->xattr.len, GFP_KERNEL);
+	err = name ? fb_change_xattr(run, object, change, name) : -ENOMEM;
+	kfree(name);
+	dput(object);
+	return err;
+}
+
+/* Notes what a committed record that storage lacks says of attributes. */
+static int fb_final_note(struct fb_replay *run, struct fb_final *finals, const struct nl_change *change)
+{
+	int err = 0;
+
+	switch (change->kind) {
+	case NL_SETATTR:
+		return fb_final_attr(run, finals, change);
+	case NL_XATTR_SET:
+	case NL_XATTR_REMOVE:
+		return fb_replay_xattr(run, change);
+	case NL_IFLAGS:
+		return -EOPNOTSUPP;
+	case NL_OPAQUE:
+		return 0;
+	case NL_CREATE:
+	case NL_TMPFILE:
+		err = fb_final_attr(run, finals, change);
+		break;
+	default:
+		break;
+	}
+	if (!err && FB_HAS(change, DIR))
+		err = fb_final_dir(run, finals, &change->dir);
+	if (!err && FB_HAS(change, DIR2))
+		err = fb_final_dir(run, finals, &change->dir2);
+	return err;
+}
+
+static int fb_final_read(struct fb_replay *run, struct fb_final *finals)
+{
+	struct nl_cursor cursor;
+	int got = 0, err = 0;
+
+	nl_cursor_start(&cursor, run->nl);
+	while (!err && (got = nl_cursor_next(&cursor, &run->scratch)) > 0) {
+		if (!cursor.committed)
+			break;
+		if (nl_on_storage(run->nl, run->scratch.start) <= 0)
+			err = fb_final_note(run, finals, &run->scratch.change);
+		cond_resched();
+	}
+	return err ?: min(got, 0);
+}
+
+/* The mtime of a made file may be in its file record. */
+static void fb_final_time(struct fb_replay *run, const struct nl_node *node, struct fb_final *final)
+{
+	struct ps_handle handle = fb_handle_of(&node->id);
+	s64 time;
+
+	if (!final->created || !nl_node_made(&run->bind, node))
+		return;
+	time = fb_restore_time(run->fsb, &handle);
+	if (!time)
+		return;
+	final->mask |= NL_ATTR_MTIME;
+	final->mtime = time;
+}
+
+/* What differs from what the object has. */
+static void fb_final_differs(const struct fb_final *final, const struct inode *inode, struct iattr *attr)
+{
+	struct timespec64 atime = inode_get_atime(inode), mtime = inode_get_mtime(inode);
+	kuid_t uid = make_kuid(&init_user_ns, final->uid);
+	kgid_t gid = make_kgid(&init_user_ns, final->gid);
+
+	*attr = (struct iattr){ };
+	if (final->mask & NL_ATTR_MODE && !S_ISLNK(inode->i_mode) &&
+	    (final->mode ^ inode->i_mode) & S_IALLUGO) {
+		attr->ia_valid |= ATTR_MODE;
+		attr->ia_mode = (inode->i_mode & S_IFMT) | (final->mode & S_IALLUGO);
+	}
+	if (final->mask & NL_ATTR_UID && !uid_eq(uid, inode->i_uid)) {
+		attr->ia_valid |= ATTR_UID;
+		attr->ia_vfsuid = VFSUIDT_INIT(uid);
+	}
+	if (final->mask & NL_ATTR_GID && !gid_eq(gid, inode->i_gid)) {
+		attr->ia_valid |= ATTR_GID;
+		attr->ia_vfsgid = VFSGIDT_INIT(gid);
+	}
+	if (final->mask & NL_ATTR_ATIME && final->atime != timespec64_to_ns(&atime)) {
+		attr->ia_valid |= ATTR_ATIME | ATTR_ATIME_SET;
+		attr->ia_atime = ns_to_timespec64(final->atime);
+	}
+	if (final->mask & NL_ATTR_MTIME && final->mtime != timespec64_to_ns(&mtime)) {
+		attr->ia_valid |= ATTR_MTIME | ATTR_MTIME_SET;
+		attr->ia_mtime = ns_to_timespec64(final->mtime);
+	}
+}
+
+/*
+ * The change of owner takes set-ID bits away, in some file systems also if the mode comes with it. So the
+ * mode is set again.
+ */
+static int fb_final_set(struct fb_replay *run, struct dentry *object, struct fb_final *final, bool keep_times)
+{
+	struct iattr attr;
+	int err, tries;
+
+	for (tries = 0; tries < 2; tries++) {
+		fb_final_differs(final, d_inode(object), &attr);
+		if (!attr.ia_valid)
+			break;
+		err = fb_change_attr(run->fsb, object, &attr, keep_times && !(attr.ia_valid & ATTR_MTIME));
+		if (err)
+			return err;
+		final->mask &= NL_ATTR_MODE;
+		run->attrs += !tries;
+	}
+	return 0;
+}
+
+/*
+ * An object that is gone needs nothing. Neither does one that is immutable: that can't be logged, so
+ * storage has a later state than the record.
+ */
+static int fb_final_apply(struct fb_replay *run, const struct nl_node *node, struct fb_final *final)
+{
+	struct dentry *object;
+	int err = 0;
+
+	if (!final->mask || (node->born && nl_on_storage(run->nl, node->born) <= 0 &&
+			     !nl_node_made(&run->bind, node)))
+		return 0;
+	object = fb_find_object(run, node);
+	if (IS_ERR(object))
+		return object == ERR_PTR(-ESTALE) ? 0 : PTR_ERR(object);
+	fb_final_time(run, node, final);
+	if (!IS_IMMUTABLE(d_inode(object)) && !IS_APPEND(d_inode(object)))
+		err = fb_final_set(run, object, final,
+				   d_is_reg(object) && !nl_node_made(&run->bind, node));
+	dput(object);
+	return err;
+}
+
+/**
+ * fb_replay_attributes() - set what the committed records say of attributes
+ * @run: the replay; all names are bound, and the file records of made files are still there
+ *
+ * Can be made any number of times, until those file records are freed.
+ *
+ * Return: 0; -EOPNOTSUPP: a record has what can't be set; or another error.
+ */
+int fb_replay_attributes(struct fb_replay *run)
+{
+	struct fb_final *finals = vcalloc(run->bind.nodes.max, sizeof(*finals));
+	int err;
+	u32 i;
+
+	if (!finals)
+		return -ENOMEM;
+	err = fb_final_read(run, finals);
+	for (i = 0; i < run->bind.nodes.nr && !err; i++) {
+		err = fb_final_apply(run, &run->bind.nodes.nodes[i], &finals[i]);
+		cond_resched();
+	}
+	vfree(finals);
+	return err;
+}

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Attributes that replay sets: attr.c */
+#ifndef FOREBAY_REPLAY_ATTR_H
+#define FOREBAY_REPLAY_ATTR_H
+
+#include "run.h"
+
+int fb_replay_attributes(struct fb_replay *run);
+
+#endif

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * One change of a name or an attribute below, with the right to write to the lower mount and the lower
+ * locks that the change takes. Each call is one transaction of the lower journal, or a few.
+ *
+ * The caller runs with the mounter's credentials.
+ */
+#include "../../compat/names.h"
+#include "../lower/attr.h"
+#include "change.h"
+
+/**
+ * fb_find_name() - look a name up below
+ * @fsb: the mount
+ * @dir: lower directory, not locked
+ * @name: the name
+ *
+ * Return: its dentry with a reference, negative if there is no such name; or an ERR_PTR.
+ */
+struct dentry *fb_find_name(struct fb_sb *fsb, struct dentry *dir, const struct qstr *name)
+{
+	return compat_lookup_one_unlocked(mnt_idmap(fsb->lower.mnt), name, dir);
+}
+
+/* The lower directory is locked. The return value takes the place of @child. */
+static struct dentry *fb_make_there(struct mnt_idmap *idmap, struct inode *dir, struct dentry *child,
+				    umode_t mode, dev_t rdev, const char *target)
+{
+	int err;
+
+	switch (mode & S_IFMT) {
+	case S_IFDIR:
+		return compat_vfs_mkdir(idmap, dir, child, mode & S_IALLUGO);
+	case S_IFREG:
+		err = compat_vfs_create(idmap, dir, child, mode);
+		break;
+	case S_IFLNK:
+		err = compat_vfs_symlink(idmap, dir, child, target);
+		break;
+	default:
+		err = compat_vfs_mknod(idmap, dir, child, mode, rdev);
+		break;
+	}
+	if (!err)
+		return child;
+	compat_end_changing(child);
+	return ERR_PTR(err);
+}
+
+/**
+ * fb_make_name() - make an object below
+ * @fsb: the mount
+ * @dir: lower directory, not locked
+ * @name: the name, which isn't there
+ * @mode: type and permissions
+ * @rdev: of a special file
+ * @target: of a symbolic link
+ *
+ * Return: its dentry with a reference, or an ERR_PTR.
+ */
+struct dentry *fb_make_name(struct fb_sb *fsb, struct dentry *dir, const struct qstr *name, umode_t mode,
+			    dev_t rdev, const char *target)
+{
+	struct mnt_idmap *idmap = mnt_idmap(fsb->lower.mnt);
+	int err = mnt_want_write(fsb->lower.mnt);
+	struct dentry *child;
+
+	if (err)
+		return ERR_PTR(err);
+	child = compat_start_changing(idmap, dir, name, false);
+	if (!IS_ERR(child))
+		child = fb_make_there(idmap, d_inode(dir), child, mode, rdev, target);
+	if (!IS_ERR(child)) {
+		dget(child);
+		compat_end_changing(child);
+	}
+	mnt_drop_write(fsb->lower.mnt);
+	if (!IS_ERR(child) && d_really_is_negative(child)) {
+		dput(child);
+		return ERR_PTR(-ESTALE);
+	}
+	return child;
+}
+
+/**
+ * fb_link_name() - give an object below one more name
+ * @fsb: the mount
+ * @object: its dentry; no directory
+ * @dir: lower directory, not locked
+ * @name: the name, which isn't there
+ *
+ * Return: 0 or an error.
+ */
+int fb_link_name(struct fb_sb *fsb, struct dentry *object, struct dentry *dir, const struct qstr *name)
+{
+	struct mnt_idmap *idmap = mnt_idmap(fsb->lower.mnt);
+	int err = mnt_want_write(fsb->lower.mnt);
+	struct dentry *child;
+
+	if (err)
+		return err;
+	child = compat_start_changing(idmap, dir, name, false);
+	err = PTR_ERR_OR_ZERO(child);
+	if (!err)
+		err = vfs_link(object, idmap, d_inode(dir), child, NULL);
+	compat_end_changing(child);
+	mnt_drop_write(fsb->lower.mnt);
+	return err;
+}
+
+/**
+ * fb_remove_name() - remove a name below
+ * @fsb: the mount
+ * @dir: lower directory, not locked
+ * @name: the name, which is there
+ * @is_dir: it is an empty directory
+ *
+ * Return: 0 or an error.
+ */
+int fb_remove_name(struct fb_sb *fsb, struct dentry *dir, const struct qstr *name, bool is_dir)
+{
+	struct mnt_idmap *idmap = mnt_idmap(fsb->lower.mnt);
+	int err = mnt_want_write(fsb->lower.mnt);
+	struct dentry *child;
+
+	if (err)
+		return err;
+	child = compat_start_changing(idmap, dir, name, true);
+	err = PTR_ERR_OR_ZERO(child);
+	if (!err && is_dir)
+		err = compat_vfs_rmdir(idmap, d_inode(dir), child);
+	else if (!err)
+		err = vfs_unlink(idmap, d_inode(dir), child, NULL);
+	compat_end_changing(child);
+	mnt_drop_write(fsb->lower.mnt);
+	return err;
+}
+
+/**
+ * fb_move_name() - rename below, also over a file
+ * @fsb: the mount
+ * @from: lower directory, not locked
+ * @old_name: there
+ * @to: lower directory, not locked
+ * @new_name: there; no directory has it
+ *
+ * Return: 0 or an error.
+ */
+int fb_move_name(struct fb_sb *fsb, struct dentry *from, const struct qstr *old_name, struct dentry *to,
+		 const struct qstr *new_name)
+{
+	struct compat_renamedata rd = {
+		.mnt_idmap = mnt_idmap(fsb->lower.mnt),
+		.old_parent = from,
+		.new_parent = to,
+	};
+	int err = mnt_want_write(fsb->lower.mnt);
+
+	if (err)
+		return err;
+	err = compat_start_renaming(&rd, old_name, new_name);
+	if (!err) {
+		err = d_really_is_negative(rd.old_dentry) ? -ESTALE : compat_vfs_rename(&rd);
+		compat_end_renaming(&rd);
+	}
+	mnt_drop_write(fsb->lower.mnt);
+	return err;
+}
+
+/**
+ * fb_change_attr() - change attributes of an object below
+ * @fsb: the mount
+ * @lower: its dentry
+ * @attr: what to change; overwritten
+ * @keep_times: ctime stays as it is, and no mtime is among @attr
+ *
+ * Return: 0 or an error.
+ */
+int fb_change_attr(struct fb_sb *fsb, struct dentry *lower, struct iattr *attr, bool keep_times)
+{
+	struct mnt_idmap *idmap = mnt_idmap(fsb->lower.mnt);
+	int err = mnt_want_write(fsb->lower.mnt);
+
+	if (err)
+		return err;
+	inode_lock(d_inode(lower));
+	if (keep_times)
+		err = fb_set_attr_keep_times(idmap, lower, attr);
+	else
+		err = notify_change(idmap, lower, attr, NULL);
+	inode_unlock(d_inode(lower));
+	mnt_drop_write(fsb->lower.mnt);
+	return err;
+}

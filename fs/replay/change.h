@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* One change of a name or an attribute below: change.c */
+#ifndef FOREBAY_REPLAY_CHANGE_H
+#define FOREBAY_REPLAY_CHANGE_H
+
+#include "../forebay.h"
+
+struct dentry *fb_find_name(struct fb_sb *fsb, struct dentry *dir, const struct qstr *name);
+struct dentry *fb_make_name(struct fb_sb *fsb, struct dentry *dir, const struct qstr *name, umode_t mode,
+			    dev_t rdev, const char *target);
+int fb_link_name(struct fb_sb *fsb, struct dentry *object, struct dentry *dir, const struct qstr *name);
+int fb_remove_name(struct fb_sb *fsb, struct dentry *dir, const struct qstr *name, bool is_dir);
+int fb_move_name(struct fb_sb *fsb, struct dentry *from, const struct qstr *old_name, struct dentry *to,
+		 const struct qstr *new_name);
+int fb_change_attr(struct fb_sb *fsb, struct dentry *lower, struct iattr *attr, bool keep_times);
+
+#endif

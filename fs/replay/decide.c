@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Which records of a name log storage has: core/names/judge.c asks, this file looks at the lower file
+ * system, and says why mount fails if storage can't be explained.
+ *
+ * What is seen through the lower inodes is in memory. The caller has committed the lower journal before:
+ * so what is seen is on storage, too, and a decision stays right if power fails after it.
+ */
+#include <linux/iversion.h>
+#include <linux/vmalloc.h>
+
+#include "../fail.h"
+#include "decide.h"
+#include "find.h"
+
+#define FB_WAY_OUT	"mount with -o names=discard gives up what is only in the log"
+
+/**
+ * fb_log_damaged() - say that the log is damaged
+ * @run: the replay
+ * @damage: what
+ *
+ * Return: -EUCLEAN, after a message.
+ */
+int fb_log_damaged(struct fb_replay *run, const struct nl_damage *damage)
+{
+	static const char * const what[] = {
+		"the trim word", "the commit word", "the decided word", "the decisions",
+		"the record at place %llu", "the commit word", "the record at place %llu",
+	};
+	unsigned int kind = min_t(unsigned int, ffs(damage->kind >> 1), ARRAY_SIZE(what)) ?: 1;
+	char name[48];
+
+	scnprintf(name, sizeof(name), what[kind - 1], damage->place);
+	return fb_fail(run->fc, -EUCLEAN,
+		       "%s: the name log is damaged: %s %s; nothing was changed. See forebay check; %s",
+		       run->fsb->cache_name, name, damage->why ?: "can't be read", FB_WAY_OUT);
+}
+
+/**
+ * fb_log_damaged_somewhere() - find out what is damaged, and say so
+ * @run: the replay; a function that reads all records has returned -EUCLEAN
+ *
+ * Return: -EUCLEAN, after a message.
+ */
+int fb_log_damaged_somewhere(struct fb_replay *run)
+{
+	struct nl_cursor cursor;
+
+	nl_cursor_start(&cursor, run->nl);
+	while (nl_cursor_next(&cursor, &run->scratch) > 0)
+		cond_resched();
+	return fb_log_damaged(run, &cursor.damage);
+}
+
+/* For nl_judge(). */
+static int fb_look(void *arg, const struct nl_identity *dir, u64 *counter, s64 *ctime)
+{
+	struct fb_replay *run = arg;
+	struct dentry *dentry = fb_find_identity(run->fsb, dir, false);
+	struct timespec64 time;
+
+	if (IS_ERR(dentry))
+		return dentry == ERR_PTR(-ESTALE) ? -ENOENT : PTR_ERR(dentry);
+	*counter = inode_peek_iversion(d_inode(dentry));
+	time = inode_get_ctime(d_inode(dentry));
+	*ctime = timespec64_to_ns(&time);
+	dput(dentry);
+	return 0;
+}
+
+static const char *fb_verdict(enum nl_verdict verdict)
+{
+	switch (verdict) {
+	case NL_ROLLED_BACK:
+		return "the file system below is older than the name log: it was rolled back, or restored from a copy";
+	case NL_CHANGED:
+		return "the file system below was changed without Forebay since the crash";
+	case NL_NO_CUT:
+		return "the file system below has lost a change, and has a later one: its journal didn't keep the order";
+	default:
+		return "the name log contradicts itself";
+	}
+}
+
+/* Storage can't be explained: nothing is changed. */
+static int fb_refuse(struct fb_replay *run, const struct nl_judge *judge)
+{
+	struct dentry *dir = judge->has_dir ? fb_find_identity(run->fsb, &judge->dir, true) : NULL;
+	const char *name = run->fsb->cache_name;
+	const char *why = fb_verdict(judge->verdict);
+
+	if (!IS_ERR_OR_NULL(dir))
+		fb_error(run->fc, "%s: %s (directory '%pd4', record at place %llu); nothing was changed. %s",
+			 name, why, dir, judge->place, FB_WAY_OUT);
+	else if (judge->has_dir)
+		fb_error(run->fc, "%s: %s (directory with handle %*phN, record at place %llu); nothing was changed. %s",
+			 name, why, judge->dir.len, judge->dir.handle, judge->place, FB_WAY_OUT);
+	else
+		fb_error(run->fc, "%s: %s (record at place %llu); nothing was changed. %s",
+			 name, why, judge->place, FB_WAY_OUT);
+	if (!IS_ERR_OR_NULL(dir))
+		dput(dir);
+	return -EUCLEAN;
+}
+
+/* @judge has memory. */
+static int fb_judge(struct fb_replay *run, struct nl_judge *judge)
+{
+	int err = nl_judge(judge);
+
+	if (err == -EUCLEAN)
+		return fb_log_damaged(run, &judge->damage);
+	if (err)
+		return fb_fail(run->fc, err,
+			       "%s: the name log can't be replayed: a directory below can't be read (error %d); nothing was changed, mount again to try again",
+			       run->fsb->cache_name, err);
+	if (judge->verdict)
+		return fb_refuse(run, judge);
+	err = nl_decide(run->nl, judge->bits, judge->end);
+	return err == -EUCLEAN ? fb_log_damaged_somewhere(run) : err;
+}
+
+/**
+ * fb_decide() - make the decisions of a recovery
+ * @run: the replay; the log has records and no decisions, @run->bind.nodes is empty, the lower journal was
+ *	committed. The nodes are overwritten
+ *
+ * Return: 0; or an error, after a message unless it is -ENOMEM.
+ */
+int fb_decide(struct fb_replay *run)
+{
+	struct nl_judge judge = {
+		.nl = run->nl, .record = &run->scratch, .nodes = run->bind.nodes, .look = fb_look,
+		.arg = run,
+	};
+	int err;
+
+	judge.bits = vzalloc(nl_bits_size(run->nl));
+	if (!judge.bits)
+		return -ENOMEM;
+	err = fb_judge(run, &judge);
+	vfree(judge.bits);
+	return err;
+}

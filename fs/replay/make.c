@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Objects that storage lacks are made again in the staging folder, and found by their birth from then on.
+ *
+ * A file keeps its entry there until the log is empty: its names are further links. A directory leaves
+ * when it is bound. So a symbolic link beside it says its new handle, and the caller commits the lower
+ * journal before the first directory leaves.
+ *
+ * The object that an entry stands for is the same after each restart: the entry is the mapping from birth
+ * to object, and it is never replaced.
+ */
+#include "../fail.h"
+#include "../lower/lower.h"
+#include "../writeback/restore.h"
+#include "change.h"
+#include "find.h"
+#include "make.h"
+#include "stage.h"
+
+#define FB_MADE_MODE	0600	/* attr.c gives objects their own at the end */
+
+/* What a pages' record says of the lost file goes into the new one. */
+static int fb_fill(struct fb_replay *run, const struct nl_identity *lost, struct dentry *object)
+{
+	struct path path = { .mnt = run->fsb->lower.mnt, .dentry = object };
+	struct ps_handle handle = fb_handle_of(lost);
+	struct fb_restored restored;
+	int err = fb_restore_content(run->fsb, &handle, &path, &restored);
+
+	run->pages += restored.copied;
+	run->lost_pages += restored.lost;
+	return err;
+}
+
+/* Notes where a made directory is to be found when it has left staging. */
+static int fb_note_dir(struct fb_replay *run, const struct qstr *at, struct dentry *object)
+{
+	struct dentry *note = fb_find_name(run->fsb, run->staging, at);
+	char text[2 * PS_HANDLE_MAX + 8];
+	struct ps_handle handle;
+	int err;
+
+	if (IS_ERR(note))
+		return PTR_ERR(note);
+	err = d_really_is_positive(note) ? 0 : fb_encode_handle(d_inode(object), &handle);
+	if (!err && d_really_is_negative(note)) {
+		dput(note);
+		scnprintf(text, sizeof(text), "%02x:%*phN", handle.type, handle.len, handle.bytes);
+		note = fb_make_name(run->fsb, run->staging, at, S_IFLNK, 0, text);
+		if (IS_ERR(note))
+			return PTR_ERR(note);
+	}
+	dput(note);
+	return err;
+}
+
+/* What fb_note_dir() has written. */
+static int fb_parse_note(const char *text, struct nl_identity *id)
+{
+	size_t hex = strlen(text);
+
+	if (hex < 5 || text[2] != ':' || hex2bin(&id->type, text, 1))
+		return -EUCLEAN;
+	hex -= 3;
+	if (hex & 1 || hex / 2 > NL_HANDLE_MAX || hex2bin(id->handle, text + 3, hex / 2))
+		return -EUCLEAN;
+	id->len = hex / 2;
+	return 0;
+}
+
+/* The handle of a made directory that has left staging. -ESTALE: there is no such directory. */
+static int fb_read_note(struct fb_replay *run, const struct qstr *at, struct nl_identity *id)
+{
+	struct dentry *note = fb_find_name(run->fsb, run->staging, at);
+	DEFINE_DELAYED_CALL(done);
+	const char *text;
+	int err = -ESTALE;
+
+	*id = (struct nl_identity){ };
+	if (IS_ERR(note))
+		return PTR_ERR(note);
+	if (d_is_symlink(note)) {
+		text = vfs_get_link(note, &done);
+		err = IS_ERR(text) ? PTR_ERR(text) : fb_parse_note(text, id);
+		do_delayed_call(&done);
+	}
+	dput(note);
+	return err;
+}
+
+/* The object itself, with modes that let no other task look. */
+static struct dentry *fb_make_object(struct fb_replay *run, const struct nl_change *change,
+				     const struct qstr *name)
+{
+	umode_t type = change->attr.mode & S_IFMT;
+	struct dentry *object;
+	char *target = NULL;
+
+	if (type == S_IFLNK && change->has & BIT(NL_F_TARGET)) {
+		target = kmemdup_nul(change->target.bytes, change->target.len, GFP_KERNEL);
+		if (!target)
+			return ERR_PTR(-ENOMEM);
+	} else if (type == S_IFLNK) {
+		return ERR_PTR(-EUCLEAN);
+	}
+	object = fb_make_name(run->fsb, run->staging, name,
+			      type | (type == S_IFDIR ? 0700 : FB_MADE_MODE),
+			      new_decode_dev(change->attr.rdev), target);
+	kfree(target);
+	if (!IS_ERR(object))
+		run->made++;
+	return object;
+}
+
+/* The entry of a creation, made if it isn't there. NULL: a directory that has left already. */
+static struct dentry *fb_make_entry(struct fb_replay *run, const struct nl_record *record)
+{
+	const struct nl_change *change = &record->change;
+	char buf[FB_STAGE_NAME], at_buf[FB_STAGE_NAME];
+	struct qstr name = fb_birth_name(buf, record->start, "");
+	struct qstr at = fb_birth_name(at_buf, record->start, ".at");
+	struct dentry *object = fb_find_name(run->fsb, run->staging, &name);
+	struct nl_identity id;
+	int err;
+
+	if (IS_ERR(object) || d_really_is_positive(object))
+		return object;
+	dput(object);
+	if (S_ISDIR(change->attr.mode)) {
+		err = fb_read_note(run, &at, &id);
+		if (err != -ESTALE)
+			return ERR_PTR(err);	/* NULL if there is a note */
+	}
+	return fb_make_object(run, change, &name);
+}
+
+/**
+ * fb_make_again() - make the object of a creation that storage lacks
+ * @run: the replay, its staging folder open
+ * @record: the creation
+ *
+ * Can be made any number of times. A file gets its content as well.
+ *
+ * Return: 0 or an error.
+ */
+int fb_make_again(struct fb_replay *run, const struct nl_record *record)
+{
+	const struct nl_change *change = &record->change;
+	struct dentry *object = fb_make_entry(run, record);
+	char buf[FB_STAGE_NAME];
+	struct qstr at = fb_birth_name(buf, record->start, ".at");
+	int err = 0;
+
+	if (IS_ERR_OR_NULL(object))
+		return PTR_ERR_OR_ZERO(object);
+	if ((d_inode(object)->i_mode ^ change->attr.mode) & S_IFMT)
+		err = -EUCLEAN;
+	else if (d_is_dir(object))
+		err = fb_note_dir(run, &at, object);
+	else if (d_is_reg(object))
+		err = fb_fill(run, &change->object, object);
+	dput(object);
+	return err;
+}
+
+/* An object that was made again, by its birth. */
+static struct dentry *fb_find_made(struct fb_replay *run, u64 birth)
+{
+	char buf[FB_STAGE_NAME];
+	struct qstr name = fb_birth_name(buf, birth, "");
+	struct dentry *object = fb_find_name(run->fsb, run->staging, &name);
+	struct nl_identity id;
+	int err;
+
+	if (IS_ERR(object) || d_really_is_positive(object))
+		return object;
+	dput(object);
+	name = fb_birth_name(buf, birth, ".at");
+	err = fb_read_note(run, &name, &id);
+	return err ? ERR_PTR(err) : fb_find_identity(run->fsb, &id, true);
+}
+
+/**
+ * fb_find_object() - find an object of the log below
+ * @run: the replay, its staging folder open, @run->bind started
+ * @node: the object
+ *
+ * The handle of a creation that storage lacks is not decoded.
+ *
+ * Return: a dentry with a reference; -ESTALE: there is no such object; or another error.
+ */
+struct dentry *fb_find_object(struct fb_replay *run, const struct nl_node *node)
+{
+	if (nl_node_made(&run->bind, node))
+		return fb_find_made(run, node->born);
+	if (node->born && nl_on_storage(run->nl, node->born) <= 0)
+		return ERR_PTR(-ESTALE);
+	return fb_find_identity(run->fsb, &node->id, true);
+}

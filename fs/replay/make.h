@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Objects that are made again, in staging: make.c */
+#ifndef FOREBAY_REPLAY_MAKE_H
+#define FOREBAY_REPLAY_MAKE_H
+
+#include "run.h"
+
+int fb_make_again(struct fb_replay *run, const struct nl_record *record);
+struct dentry *fb_find_object(struct fb_replay *run, const struct nl_node *node);
+
+#endif

@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Recovery of the name log at mount: what the log has and storage lacks is done again.
+ *
+ * Nothing else uses the mount yet: there is no root inode. Power may fail at any point, any number of
+ * times. The steps, and why each can begin again:
+ *
+ *   1. The lower journal is committed. What is seen below from now on is on storage.
+ *   2. Decisions are made by looking, and become durable with one store (core/names/decide.c). Before it
+ *      nothing was changed below, so a restart decides the same. After it only the decisions count, for
+ *      replay changes what they came from.
+ *   3. The staging folder is made, and named after this log (stage.c). A restart uses the one of this log,
+ *      and replaces any other.
+ *   4. File records of creations that storage lacks, and that aren't made again, are freed: what is made
+ *      next may get their handles. Step 5 never needs them. A restart finds them freed, or frees them.
+ *   5. MAKE: objects are made in staging. An entry that is there is used again, and its content is copied
+ *      again from its file record. The lower journal keeps the order: an entry is there with all of what
+ *      was made before it.
+ *   6. The lower journal is committed: all entries are durable, with the notes that lead to directories.
+ *   7. STAGE, ADD, REMOVE (bind.c). The steps are derived from log and decisions alone, so they are the
+ *      same after a restart. All objects that they need have a name: made ones in staging, others where
+ *      they were, in staging, or where they are bound.
+ *   8. Attributes (attr.c), absolute.
+ *   9. A full lower sync: names, attributes and content are on storage.
+ *  10. "done" is made in staging, and the lower journal committed. From now on a restart skips steps 4 to 9:
+ *      without its file record a made file would get neither content nor time again.
+ *  11. File records of made files are freed.
+ *  12. One store empties the log (nl_empty()).
+ *  13. The staging folder is removed. Power may fail in between: a mount with an empty log removes what is
+ *      left. What fails here is told and ends nothing.
+ *  14. The lower journal is committed. Records of the log's next life take their counters from memory, so
+ *      what was changed before must not be lost by the next crash. This holds for an empty log, too.
+ *
+ * An error ends the mount, and log, decisions and file records stay as they are.
+ */
+#include <linux/cred.h>
+#include <linux/log2.h>
+#include <linux/sched/signal.h>
+#include <linux/vmalloc.h>
+
+#include "../fail.h"
+#include "../lower/lower.h"
+#include "../names/names.h"
+#include "../writeback/restore.h"
+#include "attr.h"
+#include "bind.h"
+#include "decide.h"
+#include "discard.h"
+#include "find.h"
+#include "make.h"
+#include "replay.h"
+#include "stage.h"
+
+#define FB_TELL_AFTER	(5 * HZ)
+
+/* Of a file record: what is only in the log leads to it. */
+enum fb_records_of { FB_NOT_MADE, FB_MADE };
+
+/* 1: there are records, or damage; 0: there are none. */
+static bool fb_log_has_any(struct nl *nl, struct nl_record *scratch)
+{
+	struct nl_cursor cursor;
+
+	nl_cursor_start(&cursor, nl);
+	return nl_cursor_next(&cursor, scratch) != 0;
+}
+
+/**
+ * fb_replay_has_records() - whether a name log holds anything
+ * @fsb: the mount, its log open or NULL
+ *
+ * Return: true if it has records, or is damaged, or there is no memory to look.
+ */
+bool fb_replay_has_records(struct fb_sb *fsb)
+{
+	struct nl_record *scratch;
+	bool any = true;
+
+	if (!fsb->names)
+		return false;
+	scratch = kvmalloc(sizeof(*scratch), GFP_KERNEL);
+	if (scratch)
+		any = fb_log_has_any(&fsb->names->nl, scratch);
+	kvfree(scratch);
+	return any;
+}
+
+/* A step has failed. Log and file records stay. */
+static int fb_replay_failed(struct fb_replay *run, const char *what, const struct nl_text *name, int err)
+{
+	const char *advice = "nothing is lost: mount again when the cause is gone, or give the changes up with -o names=discard";
+	int len = name ? name->len : 0;
+	const u8 *bytes = name ? name->bytes : NULL;
+
+	if (err == -ENOSPC || err == -EDQUOT)
+		advice = "the file system below has no space, or the mounter's quota is used up: make space there, then mount again; nothing is lost";
+	else if (err == -EINTR)
+		advice = "interrupted: mount again, and replay goes on";
+	return fb_fail(run->fc, err, "%s: replaying the name log: can't %s%s%*pE%s below (error %d); %s",
+		       run->fsb->cache_name, what, len ? " '" : "", len, bytes ?: (const u8 *)"",
+		       len ? "'" : "", err, advice);
+}
+
+/* The log's damage, or another error of core/names. */
+static int fb_log_failed(struct fb_replay *run, int err)
+{
+	return err == -EUCLEAN ? fb_log_damaged_somewhere(run) : fb_replay_failed(run, "read the log", NULL, err);
+}
+
+static void fb_tell(struct fb_replay *run)
+{
+	if (time_before(jiffies, run->told + FB_TELL_AFTER))
+		return;
+	run->told = jiffies;
+	pr_info("%s: replaying the name log: %llu objects made, %llu directories moved, %llu names bound, %llu removed\n",
+		run->fsb->cache_name, run->made, run->moved, run->added, run->removed);
+}
+
+/* Tables for @run->sizes. The log bounds them: less than 600 bytes for each record. */
+static int fb_tables_alloc(struct fb_replay *run)
+{
+	struct nl_bind *bind = &run->bind;
+
+	if (run->sizes.nodes >= BIT(30) || run->sizes.names >= BIT(30))
+		return -ENOMEM;
+	bind->nodes.max = max(run->sizes.nodes, 1u);
+	bind->nodes.nr_slots = roundup_pow_of_two(2 * bind->nodes.max);
+	bind->nr_names = roundup_pow_of_two(2 * run->sizes.names + 2);
+	bind->nodes.nodes = vcalloc(bind->nodes.max, sizeof(*bind->nodes.nodes));
+	bind->nodes.slots = vcalloc(bind->nodes.nr_slots, sizeof(*bind->nodes.slots));
+	bind->names = vcalloc(bind->nr_names, sizeof(*bind->names));
+	return bind->nodes.nodes && bind->nodes.slots && bind->names ? 0 : -ENOMEM;
+}
+
+/* Judging has used the nodes. */
+static void fb_tables_clear(struct fb_replay *run)
+{
+	struct nl_nodes *nodes = &run->bind.nodes;
+
+	nodes->nr = 0;
+	memset(nodes->slots, 0, array_size(nodes->nr_slots, sizeof(*nodes->slots)));
+}
+
+static void fb_replay_free(struct fb_replay *run)
+{
+	vfree(run->bind.nodes.nodes);
+	vfree(run->bind.nodes.slots);
+	vfree(run->bind.names);
+	dput(run->staging);
+	kvfree(run);
+}
+
+/* Steps 1 and 2, and the tables for the rest. */
+static int fb_replay_prepare(struct fb_replay *run)
+{
+	int err = nl_replay_sizes(run->nl, &run->scratch, &run->sizes);
+
+	if (err)
+		return fb_log_failed(run, err);
+	pr_info("%s: the name log has %llu records\n", run->fsb->cache_name, run->sizes.records);
+	err = fb_tables_alloc(run);
+	if (err)
+		return fb_replay_failed(run, "allocate memory for the log", NULL, err);
+	if (!run->nl->decided) {
+		err = fb_commit_lower_fs(run->fsb);
+		if (err)
+			return fb_replay_failed(run, "commit the journal", NULL, err);
+		err = fb_decide(run);
+		if (err)
+			return err == -ENOMEM ? fb_replay_failed(run, "allocate memory for the log", NULL, err) : err;
+		fb_tables_clear(run);
+	}
+	run->bind.nl = run->nl;
+	run->bind.record = &run->record;
+	run->bind.other = &run->other;
+	err = nl_bind_start(&run->bind);
+	return err ? fb_log_failed(run, err) : 0;
+}
+
+/* Steps 4 and 11: file records of creations that storage lacks. Durable on return. */
+static void fb_free_records(struct fb_replay *run, enum fb_records_of which)
+{
+	const struct nl_node *node;
+	struct ps_handle handle;
+	u32 i;
+
+	for (i = 0; i < run->bind.nodes.nr; i++) {
+		node = &run->bind.nodes.nodes[i];
+		if (!node->born || nl_on_storage(run->nl, node->born) ||
+		    nl_node_made(&run->bind, node) != (which == FB_MADE))
+			continue;
+		handle = fb_handle_of(&node->id);
+		fb_restore_free(run->fsb, &handle);
+		cond_resched();
+	}
+}
+
+static int fb_replay_step(struct fb_replay *run, const struct nl_binding *binding)
+{
+	int err;
+
+	switch (binding->op) {
+	case NL_BIND_MAKE:
+		err = fb_make_again(run, binding->record);
+		return err ? fb_replay_failed(run, "make", &binding->record->change.name, err) : 0;
+	case NL_BIND_STAGE:
+		err = fb_bind_stage(run, binding->object);
+		return err ? fb_replay_failed(run, "move a directory to staging", NULL, err) : 0;
+	case NL_BIND_ADD:
+		err = fb_bind_add(run, binding);
+		return err ? fb_replay_failed(run, "bind", &binding->name, err) : 0;
+	default:
+		err = fb_bind_remove(run, binding);
+		return err ? fb_replay_failed(run, "remove", &binding->name, err) : 0;
+	}
+}
+
+/* Steps 5 to 7. */
+static int fb_replay_steps(struct fb_replay *run)
+{
+	struct nl_binding binding;
+	bool making = true;
+	int got, err;
+
+	while ((got = nl_bind_next(&run->bind, &binding)) > 0) {
+		if (making && binding.op != NL_BIND_MAKE) {
+			making = false;
+			err = fb_commit_lower_fs(run->fsb);
+			if (err)
+				return fb_replay_failed(run, "commit the journal", NULL, err);
+		}
+		err = fatal_signal_pending(current) ? fb_replay_failed(run, "go on", NULL, -EINTR) :
+		      fb_replay_step(run, &binding);
+		if (err)
+			return err;
+		fb_tell(run);
+		cond_resched();
+	}
+	return got ? fb_log_failed(run, got) : 0;
+}
+
+/* Steps 4 to 10. */
+static int fb_replay_all(struct fb_replay *run)
+{
+	struct super_block *lower = run->fsb->lower.mnt->mnt_sb;
+	errseq_t since = errseq_sample(&lower->s_wb_err);
+	int err;
+
+	fb_free_records(run, FB_NOT_MADE);
+	err = fb_replay_steps(run);
+	if (err)
+		return err;
+	err = fb_replay_attributes(run);
+	if (err)
+		return fb_replay_failed(run, "set attributes", NULL, err);
+	err = fb_sync_lower_fs(run->fsb) ?: errseq_check_and_advance(&lower->s_wb_err, &since);
+	if (err)
+		return fb_replay_failed(run, "sync the file system", NULL, err);
+	err = fb_stage_set_done(run) ?: fb_commit_lower_fs(run->fsb);
+	return err ? fb_replay_failed(run, "note the end of replay", NULL, err) : 0;
+}
+
+/* Steps 1 to 12. */
+static int fb_replay_log(struct fb_replay *run)
+{
+	int err = fb_replay_prepare(run);
+
+	if (err)
+		return err;
+	err = fb_stage_open(run);
+	if (err == -EEXIST)
+		return err;
+	if (err)
+		return fb_replay_failed(run, "make the folder .forebay-replay", NULL, err);
+	err = fb_stage_is_done(run) ? 0 : fb_replay_all(run);
+	if (err)
+		return err;
+	fb_free_records(run, FB_MADE);
+	err = fb_empty_log(run);
+	if (!err)
+		pr_info("%s: replayed %llu name changes: %llu objects made, %llu directories moved, %llu names bound, %llu removed, attributes of %llu set; %lu pages copied, %lu lost\n",
+			run->fsb->cache_name, run->sizes.records, run->made, run->moved, run->added,
+			run->removed, run->attrs, run->pages, run->lost_pages);
+	return err;
+}
+
+static int fb_replay_or_discard(struct fb_replay *run, bool discard)
+{
+	int err;
+
+	if (!fb_log_has_any(run->nl, &run->scratch))
+		err = fb_empty_log(run);
+	else
+		err = discard ? fb_discard_log(run) : fb_replay_log(run);
+	if (err)
+		return err;
+	/* Steps 13 and 14. */
+	err = fb_stage_remove(run);
+	if (err)
+		pr_warn("%s: the folder .forebay-replay in %s can't be removed (error %d): look what is in it, and remove it\n",
+			run->fsb->cache_name, run->fc->source, err);
+	err = fb_commit_lower_fs(run->fsb);
+	return err ? fb_replay_failed(run, "commit the journal", NULL, err) : 0;
+}
+
+/**
+ * fb_replay() - bring the lower directory to what the name log says, and empty the log
+ * @fsb: the mount, scanned and bound to its lower directory; it has no root inode yet
+ * @fc: its context, with the options
+ *
+ * Context: process. Sleeps, for as long as the lower file system needs.
+ * Return: 0, also without a log; or an error, after a message. Then the next mount goes on.
+ */
+int fb_replay(struct fb_sb *fsb, struct fs_context *fc)
+{
+	const struct fb_options *opt = fc->fs_private;
+	const struct cred *old;
+	struct fb_replay *run;
+	int err;
+
+	if (!fsb->names)
+		return 0;
+	run = kvzalloc(sizeof(*run), GFP_KERNEL);
+	if (!run)
+		return -ENOMEM;
+	run->fsb = fsb;
+	run->fc = fc;
+	run->nl = &fsb->names->nl;
+	run->told = jiffies;
+	old = override_creds(fsb->cred);
+	err = fb_replay_or_discard(run, opt->names_discard);
+	revert_creds(old);
+	fb_replay_free(run);
+	return err;
+}

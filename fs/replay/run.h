@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * One replay of a name log.
+ *
+ * Floor 7, replay: what mount does with a name log that a crash left. It looks at the lower file system,
+ * makes the decisions of core/names durable, does again what storage lacks, and empties the log. Nothing
+ * of it runs once the root inode exists. May use: writeback and what is below. Used by: vfs.
+ */
+#ifndef FOREBAY_REPLAY_RUN_H
+#define FOREBAY_REPLAY_RUN_H
+
+#include <linux/fs_context.h>
+
+#include "../../core/names/replay.h"
+#include "../forebay.h"
+
+struct fb_replay {
+	struct fb_sb *fsb;
+	struct fs_context *fc;		/* for messages */
+	struct nl *nl;
+	struct dentry *staging;		/* NULL: not open yet */
+	struct nl_replay_sizes sizes;
+	struct nl_bind bind;
+	u64 made, moved, added, removed, attrs;	/* done so far */
+	unsigned long pages, lost_pages;	/* of made files; the device can't read the latter */
+	unsigned long told;		/* the last line of progress, in jiffies */
+	struct nl_record record, other;	/* of @bind */
+	struct nl_record scratch;
+};
+
+#endif
