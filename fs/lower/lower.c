@@ -253,7 +253,7 @@ int fb_sync_lower_fs(struct fb_sb *fsb)
 }
 
 /**
- * fb_commit_lower_fs() - changes of names and attributes below that have ended become durable
+ * fb_commit_lower_fs_locked() - changes of names and attributes below that have ended become durable
  * @fsb: the mount
  *
  * Data that the lower file system has not given blocks yet isn't written. The fsync of a directory comes
@@ -262,7 +262,7 @@ int fb_sync_lower_fs(struct fb_sb *fsb)
  * Context: process; s_umount of the lower super block is held. Sleeps.
  * Return: 0 or the lower file system's error.
  */
-int fb_commit_lower_fs(struct fb_sb *fsb)
+int fb_commit_lower_fs_locked(struct fb_sb *fsb)
 {
 	struct super_block *lower = fsb->lower.mnt->mnt_sb;
 	struct file *root;
@@ -276,5 +276,23 @@ int fb_commit_lower_fs(struct fb_sb *fsb)
 		err = lower->s_op->sync_fs(lower, 1);
 	err = err ?: vfs_fsync(root, 0);
 	__fput_sync(root);
+	return err;
+}
+
+/**
+ * fb_commit_lower_fs() - the same; takes s_umount of the lower super block
+ * @fsb: the mount
+ *
+ * Context: process. Sleeps.
+ * Return: 0 or the lower file system's error.
+ */
+int fb_commit_lower_fs(struct fb_sb *fsb)
+{
+	struct super_block *lower = fsb->lower.mnt->mnt_sb;
+	int err;
+
+	down_read(&lower->s_umount);
+	err = fb_commit_lower_fs_locked(fsb);
+	up_read(&lower->s_umount);
 	return err;
 }

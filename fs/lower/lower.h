@@ -20,6 +20,7 @@ struct file *fb_open_lower(struct file *file, struct inode *inode);
 struct file *fb_open_below(struct fb_inode *fi);
 int fb_encode_handle(struct inode *lower, struct ps_handle *handle);
 int fb_sync_lower_fs(struct fb_sb *fsb);
+int fb_commit_lower_fs_locked(struct fb_sb *fsb);
 int fb_commit_lower_fs(struct fb_sb *fsb);
 
 /*

@@ -93,10 +93,9 @@ void fb_names_switch_off(struct fb_names *names)
 	fb_names_trim_soon(names);
 }
 
-static int fb_names_commit_below(struct fb_names *names)
+/* Tells of a failure of the lower journal, once. */
+static int fb_names_below(struct fb_names *names, int err)
 {
-	int err = fb_commit_lower_fs(names->fsb);
-
 	if (err && !names->failed)
 		pr_warn("%s: the name log is off: the file system below can't commit its journal (error %d)\n",
 			names->fsb->cache_name, err);
@@ -123,7 +122,7 @@ int fb_names_empty(struct fb_names *names)
 	lower = names->fsb->lower.mnt->mnt_sb;
 	down_read(&lower->s_umount);
 	down_write(&names->changes);
-	err = fb_names_commit_below(names);
+	err = fb_names_below(names, fb_commit_lower_fs_locked(names->fsb));
 	if (!err) {
 		fb_names_let_go(names, fb_names_next(names));
 		mutex_lock(&names->commit_lock);
@@ -157,13 +156,9 @@ int fb_names_sync_lower(struct fb_sb *fsb)
 /* Records whose changes storage has leave the log. */
 static int fb_names_trim(struct fb_names *names)
 {
-	struct super_block *lower = names->fsb->lower.mnt->mnt_sb;
 	u64 end = fb_names_next(names);
-	int err;
+	int err = fb_names_below(names, fb_commit_lower_fs(names->fsb));
 
-	down_read(&lower->s_umount);
-	err = fb_names_commit_below(names);
-	up_read(&lower->s_umount);
 	if (!err)
 		fb_names_let_go(names, end);
 	return err;
