@@ -23,7 +23,6 @@
 #include <linux/vmalloc.h>
 #include <linux/xattr.h>
 
-#include "../fail.h"
 #include "../writeback/restore.h"
 #include "attr.h"
 #include "change.h"

@@ -61,7 +61,12 @@ int fb_bind_stage(struct fb_replay *run, const struct nl_node *node)
 
 	if (IS_ERR(object))
 		return PTR_ERR(object);
-	err = d_is_dir(object) ? fb_encode_handle(d_inode(object), &handle) : -ENOTDIR;
+	if (!d_is_dir(object))
+		err = -ENOTDIR;
+	else if (!is_subdir(object, run->fsb->lower.dentry))
+		err = -EXDEV;	/* it was moved away meanwhile, and isn't ours to move */
+	else
+		err = fb_encode_handle(d_inode(object), &handle);
 	if (!err) {
 		name = fb_handle_name(buf, 'd', &handle);
 		err = fb_move_dir(run, object, run->staging, &name);

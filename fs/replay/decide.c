@@ -15,6 +15,23 @@
 
 #define FB_WAY_OUT	"mount with -o names=discard gives up what is only in the log"
 
+static const char *fb_damaged_part(enum nl_damage_kind kind)
+{
+	switch (kind) {
+	case NL_BAD_TRIM_WORD:
+		return "the trim word";
+	case NL_BAD_COMMIT_WORD:
+	case NL_BAD_COMMIT:
+		return "the commit word";
+	case NL_BAD_DECIDED_WORD:
+		return "the decided word";
+	case NL_BAD_DECISIONS:
+		return "the decisions";
+	default:
+		return "a record";
+	}
+}
+
 /**
  * fb_log_damaged() - say that the log is damaged
  * @run: the replay
@@ -24,17 +41,15 @@
  */
 int fb_log_damaged(struct fb_replay *run, const struct nl_damage *damage)
 {
-	static const char * const what[] = {
-		"the trim word", "the commit word", "the decided word", "the decisions",
-		"the record at place %llu", "the commit word", "the record at place %llu",
-	};
-	unsigned int kind = min_t(unsigned int, ffs(damage->kind >> 1), ARRAY_SIZE(what)) ?: 1;
-	char name[48];
+	const char *why = damage->why ?: "can't be read";
 
-	scnprintf(name, sizeof(name), what[kind - 1], damage->place);
-	return fb_fail(run->fc, -EUCLEAN,
-		       "%s: the name log is damaged: %s %s; nothing was changed. See forebay check; %s",
-		       run->fsb->cache_name, name, damage->why ?: "can't be read", FB_WAY_OUT);
+	if (damage->kind & (NL_BAD_RECORD | NL_BAD_TAIL))
+		fb_error(run->fc, "%s: the name log is damaged: the record at place %llu %s. See forebay check; "
+			 FB_WAY_OUT, run->fsb->cache_name, damage->place, why);
+	else
+		fb_error(run->fc, "%s: the name log is damaged: %s %s. See forebay check; " FB_WAY_OUT,
+			 run->fsb->cache_name, fb_damaged_part(damage->kind), why);
+	return -EUCLEAN;
 }
 
 /**

@@ -8,7 +8,9 @@
  * another file, which must not get them. Where the time of birth isn't known, a handle proves nothing, and
  * the pages are freed, too. Records behind a damaged one aren't known, and their pages stay.
  *
- * The pages are freed before the log is emptied. So after a power cut it is all done again.
+ * What an unfinished replay has moved to staging is set aside first. The pages are freed before the log is
+ * emptied, so that no page of a lost file outlives the log. After a power cut in between, mount has to be
+ * told again to discard: replay would make these files empty.
  */
 #include <linux/uuid.h>
 
@@ -94,8 +96,12 @@ int fb_discard_log(struct fb_replay *run)
 	u64 given_up = 0, pages = 0;
 	struct nl_cursor cursor;
 	struct ps_handle handle;
-	int got, err;
+	int got, err = fb_stage_set_aside(run);
 
+	if (err)
+		return err == -EEXIST ? err :
+		       fb_fail(run->fc, err, "%s: the folder .forebay-replay in %s can't be set aside: error %d",
+			       fsb->cache_name, run->fc->source, err);
 	nl_cursor_start(&cursor, run->nl);
 	while ((got = nl_cursor_next(&cursor, &run->scratch)) > 0) {
 		given_up += fb_gives_up(run, run->scratch.start);
@@ -106,7 +112,7 @@ int fb_discard_log(struct fb_replay *run)
 		}
 		cond_resched();
 	}
-	err = fb_stage_set_aside(run) ?: fb_empty_log(run);
+	err = fb_empty_log(run);
 	if (!err)
 		pr_warn("%s: the name log was given up as names=discard asks: up to %llu committed changes of names and attributes, and %llu pages of files that storage doesn't have%s\n",
 			fsb->cache_name, given_up, pages,

@@ -9,7 +9,8 @@
  * The object that an entry stands for is the same after each restart: the entry is the mapping from birth
  * to object, and it is never replaced.
  */
-#include "../fail.h"
+#include <linux/hex.h>
+
 #include "../lower/lower.h"
 #include "../writeback/restore.h"
 #include "change.h"
@@ -88,6 +89,18 @@ static int fb_read_note(struct fb_replay *run, const struct qstr *at, struct nl_
 	return err;
 }
 
+static bool fb_can_make(const struct nl_change *change)
+{
+	umode_t mode = change->attr.mode;
+
+	if (!(change->attr.mask & NL_ATTR_MODE))
+		return false;
+	if (S_ISLNK(mode))
+		return change->has & BIT(NL_F_TARGET);
+	return S_ISREG(mode) || S_ISDIR(mode) || S_ISCHR(mode) || S_ISBLK(mode) || S_ISFIFO(mode) ||
+	       S_ISSOCK(mode);
+}
+
 /* The object itself, with modes that let no other task look. */
 static struct dentry *fb_make_object(struct fb_replay *run, const struct nl_change *change,
 				     const struct qstr *name)
@@ -96,12 +109,12 @@ static struct dentry *fb_make_object(struct fb_replay *run, const struct nl_chan
 	struct dentry *object;
 	char *target = NULL;
 
-	if (type == S_IFLNK && change->has & BIT(NL_F_TARGET)) {
+	if (!fb_can_make(change))
+		return ERR_PTR(-EUCLEAN);
+	if (type == S_IFLNK) {
 		target = kmemdup_nul(change->target.bytes, change->target.len, GFP_KERNEL);
 		if (!target)
 			return ERR_PTR(-ENOMEM);
-	} else if (type == S_IFLNK) {
-		return ERR_PTR(-EUCLEAN);
 	}
 	object = fb_make_name(run->fsb, run->staging, name,
 			      type | (type == S_IFDIR ? 0700 : FB_MADE_MODE),

@@ -197,12 +197,15 @@ static void fb_free_records(struct fb_replay *run, enum fb_records_of which)
 
 static int fb_replay_step(struct fb_replay *run, const struct nl_binding *binding)
 {
+	const struct nl_change *change;
 	int err;
 
 	switch (binding->op) {
 	case NL_BIND_MAKE:
+		change = &binding->record->change;
 		err = fb_make_again(run, binding->record);
-		return err ? fb_replay_failed(run, "make", &binding->record->change.name, err) : 0;
+		return err ? fb_replay_failed(run, "make a file or directory again",
+					      change->has & BIT(NL_F_NAME) ? &change->name : NULL, err) : 0;
 	case NL_BIND_STAGE:
 		err = fb_bind_stage(run, binding->object);
 		return err ? fb_replay_failed(run, "move a directory to staging", NULL, err) : 0;

@@ -220,8 +220,12 @@ static int fb_stage_rename(struct fb_replay *run)
 
 	if (IS_ERR(there))
 		return PTR_ERR(there);
-	err = d_really_is_positive(there) ? -EEXIST :
-	      fb_move_name(fsb, fsb->lower.dentry, &fb_staging_name, fsb->lower.dentry, &name);
+	if (d_really_is_positive(there))
+		err = fb_fail(run->fc, -EEXIST,
+			      "%s/%s is in the way: mount sets a folder aside by this name; move it away, then mount again",
+			      run->fc->source, buf);
+	else
+		err = fb_move_name(fsb, fsb->lower.dentry, &fb_staging_name, fsb->lower.dentry, &name);
 	dput(there);
 	if (!err)
 		pr_warn("%s: %s/%s has objects that a replay of the name log has left: look for what you miss there, then remove it\n",
