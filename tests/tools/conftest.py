@@ -56,7 +56,8 @@ def build_helper(name, *core_files):
 @pytest.fixture(scope="session")
 def make_store():
     """Makes a cache hold files and pages."""
-    return build_helper("make_store", "store/store.c", "store/super.c")
+    names = ("super", "append", "commit", "decide", "read", "record", "trim", "write")
+    return build_helper("make_store", "store/store.c", "store/super.c", *(f"names/{part}.c" for part in names))
 
 
 @pytest.fixture(scope="session")
@@ -95,9 +96,9 @@ def blank(tmp_path):
 @pytest.fixture
 def cache(blank, forebay, make_store):
     """A formatted image with some records: cache("bind", "file 0 0 live", "page 0 0 7 out-of-sync")."""
-    def make(*commands, size=16 * MIB):
+    def make(*commands, size=16 * MIB, options=()):
         path = blank(size)
-        assert forebay("format", path).status == DONE
+        assert forebay("format", *options, path).status == DONE
         subprocess.run([make_store, path, *" ".join(commands).split()], check=True)
         return path
     return make
@@ -128,6 +129,15 @@ def tables(make_store):
     """Byte offsets of an image's file table and page table."""
     def find(path):
         done = subprocess.run([make_store, path, "offsets"], check=True, capture_output=True, text=True)
+        return tuple(map(int, done.stdout.split()))
+    return find
+
+
+@pytest.fixture
+def names_offsets(make_store):
+    """Byte offsets of an image's name log, of its words and of its first committed record."""
+    def find(path):
+        done = subprocess.run([make_store, path, "names-offsets"], check=True, capture_output=True, text=True)
         return tuple(map(int, done.stdout.split()))
     return find
 

@@ -6,7 +6,9 @@
  *	  bind                    bind the store to lower file system 22…22
  *	  file N SIZE STATE       file record N; STATE live or unlinked
  *	  page N FILE INDEX STATE page record N; STATE out-of-sync or clean
+ *	  names COMMITTED TAIL    so many records in the name log that are committed, and behind them so many that aren't
  *	  offsets                 print where the tables are
+ *	  names-offsets           print where the name log, its words and its first committed record are
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -14,6 +16,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "../../core/names/names.h"
 #include "../../core/pm/host.h"
 #include "../../core/store/store.h"
 
@@ -62,6 +65,47 @@ static void add_page(struct ps *ps, char **argv)
 			strcmp(argv[3], "clean") ? PS_PAGE_OUT_OF_SYNC : PS_PAGE_CLEAN);
 }
 
+/* Returns where the record ends. */
+static u64 append_name(struct nl *nl)
+{
+	struct nl_identity id = { .type = 1, .len = 8, .handle = "a handle" };
+	struct nl_change change = {
+		.kind = NL_LINK, .has = 1u << NL_F_DIR | 1u << NL_F_OBJECT | 1u << NL_F_NAME, .dir = { .id = id },
+		.object = id, .name = { .bytes = (const u8 *)"name", .len = 4 },
+	};
+	int lines = nl_change_lines(&change);
+	struct nl_place place;
+
+	assert(lines > 0 && !nl_reserve(nl, &place, lines));
+	nl_take(nl, &place, lines, false);
+	nl_write(nl, &place, &change);
+	nl_done(nl, &place);
+	return place.end;
+}
+
+static void add_names(const struct ps *ps, int committed, int tail)
+{
+	struct nl nl;
+	u64 end = 0;
+
+	assert(!nl_open(&nl, ps->names, ps->names_size, 0) && !nl_empty(&nl));
+	while (committed--)
+		end = append_name(&nl);
+	assert(!nl_commit(&nl, end));
+	while (tail--)
+		append_name(&nl);
+}
+
+static void print_names(const struct ps *ps)
+{
+	unsigned long long region = (u8 *)ps->names - ps->base;
+	struct nl nl;
+
+	assert(!nl_open(&nl, ps->names, ps->names_size, NL_OPEN_READ_ONLY));
+	printf("%llu %llu %llu\n", region, region + ((u8 *)nl.words - nl.base),
+	       region + (nl.ring - nl.base) + nl.trim % nl.nr_lines * NL_LINE);
+}
+
 int main(int argc, char **argv)
 {
 	struct ps ps = open_store(argv[1]);
@@ -75,6 +119,11 @@ int main(int argc, char **argv)
 		} else if (!strcmp(argv[i], "page")) {
 			add_page(&ps, argv + i + 1);
 			i += 4;
+		} else if (!strcmp(argv[i], "names")) {
+			add_names(&ps, atoi(argv[i + 1]), atoi(argv[i + 2]));
+			i += 2;
+		} else if (!strcmp(argv[i], "names-offsets")) {
+			print_names(&ps);
 		} else {
 			printf("%llu %llu\n",
 			       (unsigned long long)le64_to_cpu(ps.super.file_table),

@@ -113,6 +113,7 @@ def test_completion_of_keys_and_values():
     assert complete("forebay", "transit", "create", "--option", "policy", "=", "pm") == ["pmbd", "pmbd70"]
     assert complete("forebay", "transit", "create", "--option", "bypass", "=", "of") == ["off"]
     assert complete("forebay", "transit", "create", "--option", "workers", "=") == []
+    assert complete("forebay", "format", "--names", "") == ["auto"]
 
 
 def test_completion_behind_the_device():

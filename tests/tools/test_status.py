@@ -22,7 +22,8 @@ MOUNTED = {
 }
 
 OFFLINE_KEYS = {"device", "mounted", "mountpoints", "lower", "cache_uuid", "lower_uuid", "pages_total", "pages_free",
-                "pages_clean", "pages_out_of_sync", "files_total", "files_used", "files_unflushed", "records_damaged"}
+                "pages_clean", "pages_out_of_sync", "files_total", "files_used", "files_unflushed", "records_damaged",
+                "names_size", "names_records", "names_damaged"}
 
 
 @pytest.fixture
@@ -190,6 +191,27 @@ def test_a_cache_that_holds_only_a_size(forebay, kernel, device, cache):
     assert "may lack the size or time of 1 file. To have it there, mount and unmount" in out
     shown, = forebay("status", "--json", **environment).json
     assert shown["files_unflushed"] == 1 and shown["pages_out_of_sync"] == 0
+
+
+def test_a_cache_that_holds_only_names(forebay, kernel, device, cache):
+    device(cache("bind", "names 2 1", options=("--names", "1m")))
+    environment = kernel()
+    assert "may lack 2 changes of names. To have it there, mount and unmount" in forebay("status", **environment).out
+    shown, = forebay("status", "--json", **environment).json
+    assert shown["names_records"] == 2 and shown["pages_out_of_sync"] == 0
+
+
+def test_a_damaged_name_log_may_be_the_only_copy(forebay, kernel, device, cache, patch, names_offsets):
+    image = cache("bind", "names 1 0", options=("--names", "1m"))
+    patch(image, names_offsets(image)[2] + 40, b"\xff\xff")
+    device(image)
+    shown, = forebay("status", "--json", **kernel()).json
+    assert shown["names_records"] == 0 and shown["names_damaged"] == 1
+
+
+def test_an_empty_name_log_is_not_listed(forebay, kernel, device, cache):
+    device(cache("bind", "names 0 1", options=("--names", "1m")))
+    assert forebay("status", **kernel()).out == "No forebay file system is mounted.\n"
 
 
 def test_damage_is_no_reason_to_mount(forebay, cache, patch, tables):

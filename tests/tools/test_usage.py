@@ -9,7 +9,7 @@ import pytest
 from conftest import CHECKOUT, DONE, FAILED, USAGE
 
 VERBS = {
-    "format": ["--force", "--files", "--uuid", "--json"],
+    "format": ["--force", "--files", "--names", "--uuid", "--json"],
     "status": ["--json"],
     "probe": ["--udev", "--json"],
     "check": ["--force", "--json", "--repair", "--yes", "--repair", "--yes"],

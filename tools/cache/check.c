@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * forebay check: reads a whole store with core's check, writes nothing, and explains the findings. With
- * --repair, repair.c then sets damaged records aside.
+ * forebay check: reads a whole store with core's check, writes nothing, and explains the findings.
+ * check_names.c reads the name log. With --repair, repair.c then sets damaged records aside.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -14,6 +14,7 @@
 #include "device/findings.h"
 #include "device/store.h"
 #include "sys/signature.h"
+#include "check_names.h"
 #include "repair.h"
 
 enum { OPT_FORCE = 1, OPT_JSON, OPT_REPAIR, OPT_YES };
@@ -38,8 +39,14 @@ static const struct finding_kind kinds[] = {
 	  "A file record says which lower file pages belong to; a damaged one forbids mounting." },
 	{ "page record",
 	  "A page record says which page of which file is here; a damaged one forbids mounting." },
+	{ NAMES_HEADER,
+	  "The header of the name log is there twice; the next mount rewrites a damaged copy from the other." },
+	{ NAMES_KIND,
+	  "The name log has changes that the lower file system may lack; a damaged one forbids mounting." },
 	{ "page", NULL },
 };
+
+enum { KIND_FILE = 1, KIND_PAGE_RECORD, KIND_NAMES_HEADER, KIND_NAMES };
 
 struct store_check {
 	const struct ps *ps;
@@ -117,18 +124,10 @@ static unsigned int kind_of(const char *what)
 	return kind;
 }
 
-static void finding(void *arg, const char *what, u64 number, const char *why)
+static void show(struct store_check *check, const char *what, u64 number, const char *why, const char *detail)
 {
-	struct store_check *check = arg;
-	bool shown = findings_count(&check->findings, kind_of(what));
-	char detail[256];
 	json_object *json;
 
-	if (check->damage)
-		damage_note(check->damage, what, number);
-	if (!shown)
-		return;
-	describe(check->ps, what, number, detail, sizeof(detail));
 	if (!check->findings.list) {
 		printf("  %s %llu %s\n", what, number, why);
 		if (*detail)
@@ -141,6 +140,30 @@ static void finding(void *arg, const char *what, u64 number, const char *why)
 	json_add_text(json, "problem", why);
 	json_add_text(json, "detail", detail);
 	json_object_array_add(check->findings.list, json);
+}
+
+static void finding(void *arg, const char *what, u64 number, const char *why)
+{
+	struct store_check *check = arg;
+	bool shown = findings_count(&check->findings, kind_of(what));
+	char detail[256];
+
+	if (check->damage)
+		damage_note(check->damage, what, number);
+	if (!shown)
+		return;
+	describe(check->ps, what, number, detail, sizeof(detail));
+	show(check, what, number, why, detail);
+}
+
+static void names_finding(void *arg, const char *what, u64 number, const char *why, const char *detail)
+{
+	struct store_check *check = arg;
+
+	if (check->damage)
+		check->damage->names++;
+	if (findings_count(&check->findings, strcmp(what, NAMES_HEADER) ? KIND_NAMES : KIND_NAMES_HEADER))
+		show(check, what, number, why, detail);
 }
 
 /* Reports pages in bad sectors that only the cache holds: they are lost. Returns how many. */
@@ -193,6 +216,23 @@ static void print_head(const char *path, const struct ps *ps)
 	       ps_is_bound(ps) ? uuid_text(lower, ps->super.lower_uuid) : "");
 }
 
+/* Changes that wait for the next mount are no damage. */
+static void print_names(const char *path, const struct store_counts *counts)
+{
+	char size[SIZE_TEXT];
+
+	if (!counts->names_size)
+		return;
+	printf("%s: name log of %s", path, size_text(size, counts->names_size));
+	if (counts->names_damaged)
+		puts(", damaged");
+	else if (counts->names_records)
+		printf(" holds %llu change%s of names; the next mount replays %s\n", counts->names_records,
+		       PLURAL(counts->names_records), counts->names_records == 1 ? "it" : "them");
+	else
+		puts(", empty");
+}
+
 static void print_verdict(const struct store_check *check, u64 found, u64 lost,
 			  const struct store_counts *counts)
 {
@@ -202,10 +242,10 @@ static void print_verdict(const struct store_check *check, u64 found, u64 lost,
 	printf("%s: %llu file%s, %llu page%s out-of-sync, %llu clean, %llu free\n", findings->path,
 	       counts->files_used, PLURAL(counts->files_used), counts->pages_out_of_sync,
 	       PLURAL(counts->pages_out_of_sync), counts->pages_clean, counts->pages_free);
+	print_names(findings->path, counts);
 	if (found || !lost)
 		findings_conclude(findings, found);
-	/* A damaged superblock is mended by the next mount. */
-	if (!check->damage && found > findings->of_kind[0])
+	if (!check->damage && (findings->of_kind[KIND_FILE] || findings->of_kind[KIND_PAGE_RECORD]))
 		printf("  Copy the device first (dd); `forebay check --repair %s` gives up these records alone.\n",
 		       findings->path);
 	if (lost)
@@ -245,6 +285,7 @@ static enum exit_status check_store(const char *path, const struct ps *ps, bool 
 		print_head(path, ps);
 	found = ps_check(ps, scratch, finding, &check);
 	free(scratch);
+	found += check_names(ps, names_finding, &check);
 	lost = damage ? 0 : check_bad_blocks(&check);
 	store_count(ps, &counts);
 	if (json)
@@ -271,6 +312,14 @@ static enum exit_status cannot_open(const struct device *dev, enum ps_error err,
 	return ours ? LEFT : FAILED;
 }
 
+/* --repair doesn't write to the name log: it gives up single records, and a log is all or nothing. */
+static enum exit_status names_are_left(const char *path)
+{
+	problem("%s: the damaged name log was left as it is", path);
+	advice("A mount rewrites a damaged header copy. For other damage, `mount -o names=discard` gives up the log's changes.");
+	return LEFT;
+}
+
 static enum exit_status repair_store(const struct device *dev, const struct ps *ps, bool yes)
 {
 	enum exit_status status;
@@ -279,10 +328,10 @@ static enum exit_status repair_store(const struct device *dev, const struct ps *
 	if (!damage_begin(&damage, ps))
 		return FAILED;
 	status = check_store(dev->path, ps, false, &damage);
-	if (status == LEFT)
+	if (status == LEFT && (damage.nr_files || damage.nr_pages || damage.supers))
 		status = damage_repair(&damage, dev, yes);
 	damage_end(&damage);
-	return status;
+	return damage.names && status != FAILED ? names_are_left(dev->path) : status;
 }
 
 static enum exit_status check(const struct verb *verb, int argc, char **argv)

@@ -14,6 +14,7 @@ struct damage {
 	u32 *files, *pages;		/* numbers of records; room for all there are */
 	u32 nr_files, nr_pages;
 	u64 supers;			/* opening the store rewrites a damaged copy from the other */
+	u64 names;			/* findings in the name log, which is left as it is */
 };
 
 bool damage_begin(struct damage *damage, const struct ps *ps);

@@ -61,6 +61,14 @@ static void print_identity(json_object *cache)
 	else
 		printf("%s%sfile system %s\n", lower ?: "", lower ? " on " : "",
 		       json_text(cache, "lower_uuid"));
+	if (has(cache, "names_size") && json_number(cache, "names_size")) {
+		row("name log");
+		printf("%s", size_text(size, json_number(cache, "names_size")));
+		if (has(cache, "names_records"))
+			printf(", %llu change%s of names", json_number(cache, "names_records"),
+			       PLURAL(json_number(cache, "names_records")));
+		putchar('\n');
+	}
 	if (has(cache, "mode")) {
 		row("mode");
 		puts(json_text(cache, "mode"));
@@ -248,24 +256,31 @@ static void say_volatile(json_object *cache)
 static void say_unmounted(json_object *cache)
 {
 	uint64_t damaged = json_number(cache, "records_damaged"), pages = json_number(cache, "pages_out_of_sync");
-	uint64_t files = json_number(cache, "files_unflushed");
+	uint64_t files = json_number(cache, "files_unflushed"), names = json_number(cache, "names_records");
+	bool refused = damaged || json_number(cache, "names_damaged");
 
+	if (json_number(cache, "names_damaged")) {
+		mark(RED);
+		printf("The name log is damaged; `forebay check %s` tells more.\n", json_text(cache, "device"));
+	}
 	if (damaged) {
 		mark(RED);
 		printf("%" PRIu64 " record%s damaged; `forebay check %s` tells more.\n", damaged,
 		       damaged == 1 ? " is" : "s are", json_text(cache, "device"));
 	}
-	if (json_flag(cache, "mounted") || (!pages && !files))
+	if (json_flag(cache, "mounted") || (!pages && !files && !names))
 		return;
 	mark(YELLOW);
 	if (pages)
 		printf("The lower file system lacks what is out-of-sync.");
+	else if (names)
+		printf("The lower file system may lack %" PRIu64 " change%s of names.", names, PLURAL(names));
 	else
 		printf("The lower file system may lack the size or time of %" PRIu64 " file%s.", files,
 		       PLURAL(files));
 	/* A mount refuses damaged records. */
-	puts(damaged ? "" : " To have it there, mount and unmount:");
-	if (!damaged)
+	puts(refused ? "" : " To have it there, mount and unmount:");
+	if (!refused)
 		printf("    mount -t forebay -o cache=%s LOWER MOUNTPOINT\n", json_text(cache, "device"));
 }
 

@@ -46,7 +46,8 @@ static bool visit(void *arg, const char *disk, const char *path, const struct id
 		return true;
 	if (!ps_open(&ps, dev.base, dev.size, PS_OPEN_READ_ONLY)) {
 		store_count(&ps, &counts);
-		if (counts.pages_out_of_sync || counts.files_unflushed || counts.records_damaged)
+		if (counts.pages_out_of_sync || counts.files_unflushed || counts.records_damaged ||
+		    counts.names_records || counts.names_damaged)
 			walk->fn(walk->arg, &(struct unmounted){ &dev, &ps, &counts });
 	}
 	device_close(&dev);
@@ -99,25 +100,31 @@ static bool read_folder(struct folder *folder)
 	return true;
 }
 
+/* What the lower file system lacks most. */
+static const char *held_text(char size[SIZE_TEXT], const struct store_counts *counts)
+{
+	if (counts->pages_out_of_sync)
+		return size_text(size, counts->pages_out_of_sync << PS_PAGE_SHIFT);
+	return counts->names_records ? "changes of names" : "sizes or times";
+}
+
 static void compare(void *arg, const struct unmounted *cache)
 {
+	u64 damaged = cache->counts->records_damaged + cache->counts->names_damaged;
 	struct folder *folder = arg;
 	char size[SIZE_TEXT], uuid[37];
 
 	if (!ps_bound_to(cache->ps, folder->uuid, &folder->handle))
 		return;
 	folder->found = true;
-	if (cache->counts->records_damaged) {
+	if (damaged) {
 		problem("%s may be older than what was made durable: its cache, %s, is not mounted and has %llu damaged record%s",
-			folder->path, cache->dev->path, cache->counts->records_damaged,
-			PLURAL(cache->counts->records_damaged));
+			folder->path, cache->dev->path, damaged, PLURAL(damaged));
 		advice("`forebay check %s` tells what it holds, and how to mount it.", cache->dev->path);
 		return;
 	}
 	problem("%s is older than what was made durable: its cache, %s, is not mounted and holds %s more",
-		folder->path, cache->dev->path,
-		cache->counts->pages_out_of_sync ?
-		size_text(size, cache->counts->pages_out_of_sync << PS_PAGE_SHIFT) : "sizes or times");
+		folder->path, cache->dev->path, held_text(size, cache->counts));
 	advice("Use nothing in it before that is there: mount -t forebay -o cache=UUID=%s %s MOUNTPOINT",
 	       uuid_text(uuid, cache->ps->super.cache_uuid), folder->path);
 }

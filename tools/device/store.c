@@ -4,7 +4,34 @@
  */
 #include <errno.h>
 
+#include "../core/names/names.h"
 #include "store.h"
+
+static void ignore(void *arg, const struct nl_damage *damage)
+{
+	(void)arg;
+	(void)damage;
+}
+
+/* Counts the committed records: a mount replays no others. A log that can't be opened is one damage. */
+static void count_names(const struct ps *ps, struct store_counts *counts)
+{
+	static struct nl_record record;
+	struct nl_cursor cursor;
+	struct nl nl;
+
+	counts->names_size = ps->names_size;
+	if (!ps->names)
+		return;
+	if (nl_open(&nl, ps->names, ps->names_size, NL_OPEN_READ_ONLY)) {
+		counts->names_damaged = 1;
+		return;
+	}
+	nl_cursor_start(&cursor, &nl);
+	while (nl_cursor_next(&cursor, &record) > 0 && cursor.committed)
+		counts->names_records++;
+	counts->names_damaged = nl_check(&nl, &record, ignore, NULL);
+}
 
 /**
  * store_count - count what a store holds
@@ -14,6 +41,7 @@
 void store_count(const struct ps *ps, struct store_counts *counts)
 {
 	*counts = (struct store_counts){ };
+	count_names(ps, counts);
 	for (u32 file = 0; file < ps->nr_files; file++) {
 		struct ps_file_info info;
 
@@ -63,4 +91,7 @@ void store_describe(const struct ps *ps, const struct store_counts *counts, json
 	json_add_number(json, "files_used", counts->files_used);
 	json_add_number(json, "files_unflushed", counts->files_unflushed);
 	json_add_number(json, "records_damaged", counts->records_damaged);
+	json_add_number(json, "names_size", counts->names_size);
+	json_add_number(json, "names_records", counts->names_records);
+	json_add_number(json, "names_damaged", counts->names_damaged);
 }
