@@ -78,7 +78,8 @@ static void fb_record_count(struct fb_name_record *rec, struct inode *inode, str
 {
 	struct fb_inode *fi = FB_I(inode);
 
-	count->before = inode_peek_iversion(fi->lower);
+	/* Asked for, it rises with the next change: xfs leaves it alone otherwise, if a name stays in the inode. */
+	count->before = inode_query_iversion(fi->lower);
 	/* Something else has changed the directory since our last change. */
 	if (S_ISDIR(inode->i_mode) && fi->names.life == rec->names->life &&
 	    fi->names.counter != count->before)
