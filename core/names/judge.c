@@ -63,9 +63,6 @@ static void vote_present(struct nl_judge *judge, struct nl_node *node, const str
 	u64 place = judge->record->start;
 	bool has = node->counter > count->before || (BREAK_COUNTER && node->counter == count->before);
 
-	/* What raised the counter was no change: xfs may raise it for an access time. */
-	has = has && node->ctime >= count->ctime;
-
 	if (!node->stored && !node->unstored && node->counter < count->before)
 		verdict(judge, NL_ROLLED_BACK, node, place);
 	if (has && node->unstored)

@@ -68,6 +68,23 @@ int fb_log_damaged_somewhere(struct fb_replay *run)
 	return fb_log_damaged(run, &cursor.damage);
 }
 
+/*
+ * xfs raises a directory's counter once for a new access time, if nothing else has raised it since the inode
+ * was read from storage. So a directory that was read since the crash, and not changed, has one too many.
+ */
+static u64 fb_counter(const struct fb_replay *run, const struct inode *dir)
+{
+	struct timespec64 atime = inode_get_atime(dir), ctime = inode_get_ctime(dir);
+	u64 counter = inode_peek_iversion(dir);
+	struct nl_beat beat;
+
+	nl_beat_read(run->nl, &beat);
+	if (strcmp(dir->i_sb->s_type->name, "xfs") || dir->i_sb->s_flags & SB_LAZYTIME ||
+	    timespec64_to_ns(&atime) <= beat.until || timespec64_to_ns(&ctime) > beat.until)
+		return counter;
+	return counter - 1;
+}
+
 /* For nl_judge(). */
 static int fb_look(void *arg, const struct nl_identity *dir, u64 *counter, s64 *ctime)
 {
@@ -77,7 +94,7 @@ static int fb_look(void *arg, const struct nl_identity *dir, u64 *counter, s64 *
 
 	if (IS_ERR(dentry))
 		return dentry == ERR_PTR(-ESTALE) ? -ENOENT : PTR_ERR(dentry);
-	*counter = inode_peek_iversion(d_inode(dentry));
+	*counter = fb_counter(run, d_inode(dentry));
 	time = inode_get_ctime(d_inode(dentry));
 	*ctime = timespec64_to_ns(&time);
 	dput(dentry);
