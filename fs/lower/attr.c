@@ -113,24 +113,27 @@ int fb_set_times(struct file *file, struct timespec64 mtime, struct timespec64 c
 }
 
 /**
- * fb_set_attr_keep_times() - change a lower inode's attributes, and not its ctime
+ * fb_set_attr_at() - change a lower inode's attributes, as they were changed at another time
  * @idmap: of the lower mount
  * @lower: the inode's dentry; the inode is locked, and a freeze held off
- * @attr: what to change, no mtime among it; overwritten
+ * @attr: what to change; overwritten
+ * @ctime: the inode's, afterwards
  *
  * For recovery, which compares ctime with that of a file record. Asks no permission.
  *
  * Return: 0 or an error of the lower file system.
  */
-int fb_set_attr_keep_times(struct mnt_idmap *idmap, struct dentry *lower, struct iattr *attr)
+int fb_set_attr_at(struct mnt_idmap *idmap, struct dentry *lower, struct iattr *attr,
+		   struct timespec64 ctime)
 {
 	struct inode *inode = d_inode(lower);
 
 	lockdep_assert_held_write(&inode->i_rwsem);
 	if (!inode->i_op->setattr)
 		return -EOPNOTSUPP;
-	attr->ia_mtime = inode_get_mtime(inode);
-	attr->ia_ctime = inode_get_ctime(inode);
+	if (!(attr->ia_valid & ATTR_MTIME))
+		attr->ia_mtime = inode_get_mtime(inode);
+	attr->ia_ctime = ctime;
 	attr->ia_valid |= ATTR_FORCE | compat_prepare_times(inode, attr->ia_mtime, attr->ia_ctime);
 	return inode->i_op->setattr(idmap, lower, attr);
 }

@@ -12,8 +12,10 @@
  *   - the mtime of the last committed record that sets it (NL_SETATTR); else
  *   - that of its file record, if it has one; else
  *   - the one that it was created with.
- * A file that storage has gets its file record's time later, from fb_recover_attach(), if its ctime is
- * older. So its ctime stays as it is, unless a record sets the mtime.
+ * No counter says whether storage has an attribute of a regular file. Its ctime does: if it is newer than
+ * that of the last record, storage has a later change, and keeps it. Otherwise the file gets the record's
+ * ctime, too. So a still later time in the file record of the page store, which fb_recover_attach() compares
+ * with ctime, comes after it.
  *
  * A directory's mtime is the ctime that the log has from after its last change, for its names change both.
  */
@@ -34,6 +36,7 @@ struct fb_final {
 	u32 mask;		/* NL_ATTR_*: what is known */
 	u32 mode, uid, gid;
 	s64 atime, mtime;
+	s64 ctime;		/* after the last NL_SETATTR; 0: there is none */
 	bool created;		/* @mtime is that of the creation */
 };
 
@@ -79,6 +82,8 @@ static int fb_final_attr(struct fb_replay *run, struct fb_final *finals, const s
 		final->mtime = attr->mtime;
 		final->created = change->kind != NL_SETATTR;
 	}
+	if (change->kind == NL_SETATTR && FB_HAS(change, SELF))
+		final->ctime = change->self.ctime;
 	return 0;
 }
 
@@ -231,7 +236,8 @@ static void fb_final_differs(const struct fb_final *final, const struct inode *i
  * The change of owner takes set-ID bits away, in some file systems also if the mode comes with it. So the
  * mode is set again.
  */
-static int fb_final_set(struct fb_replay *run, struct dentry *object, struct fb_final *final, bool keep_times)
+static int fb_final_set(struct fb_replay *run, struct dentry *object, struct fb_final *final,
+			const struct timespec64 *ctime)
 {
 	struct iattr attr;
 	int err, tries;
@@ -240,13 +246,25 @@ static int fb_final_set(struct fb_replay *run, struct dentry *object, struct fb_
 		fb_final_differs(final, d_inode(object), &attr);
 		if (!attr.ia_valid)
 			break;
-		err = fb_change_attr(run->fsb, object, &attr, keep_times && !(attr.ia_valid & ATTR_MTIME));
+		err = fb_change_attr(run->fsb, object, &attr, ctime);
 		if (err)
 			return err;
 		final->mask &= NL_ATTR_MODE;
 		run->attrs += !tries;
 	}
 	return 0;
+}
+
+/* A file that storage has gets what the log says, unless storage has a later change. */
+static int fb_final_set_stored(struct fb_replay *run, struct dentry *object, struct fb_final *final)
+{
+	struct timespec64 ctime = inode_get_ctime(d_inode(object));
+
+	if (final->ctime && timespec64_to_ns(&ctime) > final->ctime)
+		return 0;
+	if (final->ctime)
+		ctime = ns_to_timespec64(final->ctime);
+	return fb_final_set(run, object, final, &ctime);
 }
 
 /*
@@ -256,7 +274,7 @@ static int fb_final_set(struct fb_replay *run, struct dentry *object, struct fb_
 static int fb_final_apply(struct fb_replay *run, const struct nl_node *node, struct fb_final *final)
 {
 	struct dentry *object;
-	int err = 0;
+	int err;
 
 	if (!final->mask || (node->born && nl_on_storage(run->nl, node->born) <= 0 &&
 			     !nl_node_made(&run->bind, node)))
@@ -265,9 +283,12 @@ static int fb_final_apply(struct fb_replay *run, const struct nl_node *node, str
 	if (IS_ERR(object))
 		return object == ERR_PTR(-ESTALE) ? 0 : PTR_ERR(object);
 	fb_final_time(run, node, final);
-	if (!IS_IMMUTABLE(d_inode(object)) && !IS_APPEND(d_inode(object)))
-		err = fb_final_set(run, object, final,
-				   d_is_reg(object) && !nl_node_made(&run->bind, node));
+	if (IS_IMMUTABLE(d_inode(object)) || IS_APPEND(d_inode(object)))
+		err = 0;
+	else if (d_is_dir(object) || nl_node_made(&run->bind, node))
+		err = fb_final_set(run, object, final, NULL);
+	else
+		err = fb_final_set_stored(run, object, final);
 	dput(object);
 	return err;
 }

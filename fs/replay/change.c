@@ -172,11 +172,12 @@ int fb_move_name(struct fb_sb *fsb, struct dentry *from, const struct qstr *old_
  * @fsb: the mount
  * @lower: its dentry
  * @attr: what to change; overwritten
- * @keep_times: ctime stays as it is, and no mtime is among @attr
+ * @ctime: the object's, afterwards; NULL: now
  *
  * Return: 0 or an error.
  */
-int fb_change_attr(struct fb_sb *fsb, struct dentry *lower, struct iattr *attr, bool keep_times)
+int fb_change_attr(struct fb_sb *fsb, struct dentry *lower, struct iattr *attr,
+		   const struct timespec64 *ctime)
 {
 	struct mnt_idmap *idmap = mnt_idmap(fsb->lower.mnt);
 	int err = mnt_want_write(fsb->lower.mnt);
@@ -184,8 +185,8 @@ int fb_change_attr(struct fb_sb *fsb, struct dentry *lower, struct iattr *attr, 
 	if (err)
 		return err;
 	inode_lock(d_inode(lower));
-	if (keep_times)
-		err = fb_set_attr_keep_times(idmap, lower, attr);
+	if (ctime)
+		err = fb_set_attr_at(idmap, lower, attr, *ctime);
 	else
 		err = notify_change(idmap, lower, attr, NULL);
 	inode_unlock(d_inode(lower));

@@ -12,6 +12,7 @@ int fb_link_name(struct fb_sb *fsb, struct dentry *object, struct dentry *dir, c
 int fb_remove_name(struct fb_sb *fsb, struct dentry *dir, const struct qstr *name, bool is_dir);
 int fb_move_name(struct fb_sb *fsb, struct dentry *from, const struct qstr *old_name, struct dentry *to,
 		 const struct qstr *new_name);
-int fb_change_attr(struct fb_sb *fsb, struct dentry *lower, struct iattr *attr, bool keep_times);
+int fb_change_attr(struct fb_sb *fsb, struct dentry *lower, struct iattr *attr,
+		   const struct timespec64 *ctime);
 
 #endif
