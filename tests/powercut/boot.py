@@ -9,7 +9,8 @@ from vm.machine import Machine
 from vm.settings import CHECKOUT, Settings
 
 from .drive import Drive
-from .iteration import BOARD_BYTES, NOISE_BYTES, WRITERS
+from .iteration import BOARD_BYTES, NOISE_BYTES, WRITERS, Iteration
+from .names.iteration import NamesIteration
 
 HERE = Path(__file__).resolve().parent
 BUILD = CHECKOUT / "build" / "powercut"
@@ -30,16 +31,30 @@ class System:
     cache_bytes: int = 0                # use only so much of the PMem; 0: all
     module: str = ""                    # a forebay.ko other than the one that is built
     transit_option: str = "policy transit"
+    names: str | None = None            # the campaign about names, with a name log of this size; "none": without one
 
     def rules(self):
         """What the model has to allow: model.py."""
         return {"ordered": self.lower_type != "btrfs", "old_end": self.lower_type == "ext4" and self.name != "forebay"}
 
+    def iteration(self, folder):
+        """The one that goes with the campaign."""
+        return (NamesIteration if self.names else Iteration)(folder, **self.rules())
+
+    def format_options(self):
+        """Of `forebay format`."""
+        return f"--names {self.names}" if self.names not in (None, "none") else ""
+
     def environment(self):
-        return {"SYSTEM": self.name, "LOWER_TYPE": self.lower_type, "LOWER_OPTIONS": self.lower_options,
+        programs = "names-" if self.names else ""
+        return {"FORMAT_OPTIONS": self.format_options(), "WRITER": programs + "writer", "DUMP": programs + "dump",
+                "SYSTEM": self.name, "LOWER_TYPE": self.lower_type, "LOWER_OPTIONS": self.lower_options,
                 "CACHE_BYTES": str(self.cache_bytes), "MODULE": self.module, "TRANSIT_OPTION": self.transit_option}
 
     def __str__(self):
+        return self._described() + (f", names, log {self.names}" if self.names else "")
+
+    def _described(self):
         if self.name == "lower":
             return f"{self.lower_type} ({self.lower_options})"
         if self.name == "transit":
@@ -77,6 +92,7 @@ class Outcome:
     ssd: dict = field(default_factory=dict)
     free_pages: list = field(default_factory=list)
     seconds: float = 0.0
+    mount_seconds: float = 0.0  # that the recovering mount took
 
 
 def board_arguments(path):
@@ -138,12 +154,16 @@ class Boot:
 
     def _follow(self, machine):
         """Until the cut, or the guest's end. After a failure the rest is left undone."""
-        outcome = self.outcome
+        outcome, mounting = self.outcome, 0.0
         for line in machine.lines():
-            if line == "mounting" and self.dice.in_recovery is not None:
-                time.sleep(self.dice.in_recovery)
-                machine.cut()
-                return
+            if line == "mounting":
+                mounting = time.monotonic()
+                if self.dice.in_recovery is not None:
+                    time.sleep(self.dice.in_recovery)
+                    machine.cut()
+                    return
+            if line == "mounted":
+                outcome.mount_seconds = time.monotonic() - mounting
             if line == "dumped":
                 outcome.checked = True
                 self._violated(self.check.violations())

@@ -15,10 +15,12 @@ from dataclasses import asdict, dataclass, field, replace
 
 from .boot import BUILD, HERE, Boot, Dice, System
 from .iteration import Iteration
+from .names.iteration import NamesIteration
 from .plan import Shape
 
 OPS = 6000                      # planned for a writer: more than it can do before the longest cut
 LONGEST_LEG = 10
+FIRST_MOUNT = 0.5               # seconds that a mount is taken to last before one was measured
 
 
 @dataclass
@@ -27,6 +29,7 @@ class Options:
     running: float = 4.0        # seconds to the latest cut
     fresh: float = 0.3          # how often file systems are made anew
     in_recovery: float = 0.12   # how often the power goes again before recovery is through
+    again: int = 1              # and how many times then, each within the mount that follows
     stop: bool = False          # at the first failure
     flushed: bool = False       # writers only store to MAP_SYNC mappings of sparse files, and flush: no sync call
     batches: float | None = None    # how often a writer syncs many pages at once; None: as chance decides
@@ -49,9 +52,10 @@ class Tally:
 
 def build():
     (BUILD / "bin").mkdir(parents=True, exist_ok=True)
-    for name in ("ssd", "writer", "filler", "dump"):
-        subprocess.run(["gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-o", BUILD / "bin" / f"{name}.new",
-                        HERE / f"{name}.c"], check=True)
+    sources = {"ssd": "ssd.c", "filler": "filler.c", **Iteration.programs, **NamesIteration.programs}
+    for name, source in sources.items():
+        subprocess.run(["gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-o", BUILD / "bin" / f"{name}.new", HERE / source],
+                       check=True)
         os.replace(BUILD / "bin" / f"{name}.new", BUILD / "bin" / name)
 
 
@@ -70,6 +74,7 @@ class Leg:
         self.folder, self.system, self.cuts, self.options, self.tally = folder, system, cuts, options, tally
         self.images = folder / "images"
         self.random = random.Random(f"{options.seed} {folder.name}")
+        self.mount_seconds, self.again = FIRST_MOUNT, 0
 
     def run(self):
         """Returns True if the leg passed. After a failure the folder keeps what reproducing it needs."""
@@ -92,10 +97,10 @@ class Leg:
                      flushed=self.options.flushed)
 
     def _iteration(self, number):
-        return Iteration(self.folder / f"{number:03}", **self.system.rules())
+        return self.system.iteration(self.folder / f"{number:03}")
 
     def _boot(self, check, run, number):
-        dice = self._throw()
+        dice, self.again = self._throw(), self.options.again
         if check:
             self._keep_images()
 
@@ -112,10 +117,12 @@ class Leg:
         if not outcome.started:         # the system under test was not loaded yet
             self.options.say(f"[{self.folder.name}] the machine did not start; once more")
             outcome = boot()
-        if dice.in_recovery is not None and not outcome.failures:
+        while dice.in_recovery is not None and not outcome.failures:
             self.tally.in_recovery += 1
-            dice = replace(dice, in_recovery=None)
+            self.again -= 1
+            dice = replace(dice, in_recovery=self._moment() if self.again > 0 else None)
             outcome = boot()
+        self.mount_seconds = outcome.mount_seconds or self.mount_seconds
         self._count(outcome, check, run, dice)
         if outcome.failures:
             (self.folder / "failure.json").write_text(json.dumps({
@@ -127,10 +134,14 @@ class Leg:
         dice, options = self.random, self.options
         return Dice(
             fresh=dice.random() < options.fresh, running=dice.uniform(0, options.running), operations=dice.randrange(500),
-            in_recovery=dice.uniform(0, 0.5) if dice.random() < options.in_recovery else None,
+            in_recovery=self._moment() if dice.random() < options.in_recovery else None,
             syncs=dice.choice((1, 1, 0.3, 0.05)), drop_caches=dice.random() < 0.5, writeback_centiseconds=dice.choice((10, 50, 500)),
             dump_mapped=dice.random() < 0.3, ssd_seed=dice.getrandbits(32),
             batches=dice.choice((0, 0.01, 0.05)) if options.batches is None else options.batches)
+
+    def _moment(self):
+        """Of a cut in a recovery: within the time that the last mount took, or a little later."""
+        return self.random.uniform(0, 1.2 * self.mount_seconds)
 
     def _keep_images(self):
         """Copies the images as the cut left them, to reproduce a failure with."""
@@ -184,7 +195,7 @@ def again(folder):
     images = folder / "again"
     shutil.rmtree(images, ignore_errors=True)
     shutil.copytree(folder / "before", images)
-    check = Iteration(folder / failure["check"], **system.rules())
+    check = system.iteration(folder / failure["check"])
     dice = Dice(fresh=False, running=0, operations=0, in_recovery=None, syncs=1, drop_caches=False, writeback_centiseconds=500,
                 dump_mapped=False, ssd_seed=0)
     return Boot(system, images, dice, check).carry_out()

@@ -2,7 +2,7 @@
 # In the guest, from boot to cut: recover, tell what is there, make it new if asked to, let the writers write.
 #
 # Settings come from the environment (boot.py). What we are doing is said on standard output, a word a line:
-# mounting, dumped, drained, running (said by the writer).
+# mounting, mounted, dumped, drained, running (said by the writer).
 
 set -e
 lower=/mnt/lower
@@ -49,7 +49,8 @@ make() {
 	ext4) mkfs.ext4 -q -F -b 4096 $device ;;
 	*) "mkfs.$LOWER_TYPE" -q -f $device ;;
 	esac
-	[ "$SYSTEM" != forebay ] || forebay format --force $cache >/dev/null || fail "forebay format"
+	# shellcheck disable=SC2086 # none, or two words
+	[ "$SYSTEM" != forebay ] || forebay format --force $FORMAT_OPTIONS $cache >/dev/null || fail "forebay format"
 }
 
 # Maps the write log or the transit cache. Small marks make a small log write back again and again.
@@ -69,7 +70,8 @@ attach() {
 }
 
 dump() {
-	"$BIN/dump" "$@" "$WRITERS" $DUMP_HOW || fail "dump"
+	[ ! -e "$1/.forebay-replay" ] || fail "replay left its folder in $1"
+	"$BIN/$DUMP" "$@" "$WRITERS" $DUMP_HOW || fail "dump"
 }
 
 check() {
@@ -121,6 +123,7 @@ ready
 if [ -n "$CHECK" ]; then
 	echo mounting
 	attach
+	echo mounted
 	dump $top "$CHECK/found"
 	echo dumped
 	[ "$FRESH" = 0 ] && [ -n "$RUN" ] || drain
@@ -134,4 +137,4 @@ if [ "$FRESH" = 1 ]; then
 fi
 disturb
 [ "$CACHE_BYTES" = 0 ] || "$BIN/filler" $top/filler $((CACHE_BYTES * 5 / 4))
-"$BIN/writer" $top "$RUN" "$NOISE" "$WRITERS"
+"$BIN/$WRITER" $top "$RUN" "$NOISE" "$WRITERS"

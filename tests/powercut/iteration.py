@@ -45,9 +45,8 @@ class Iteration:
             for suffix in ("index", "data"):
                 os.link(start.folder / f"found.{suffix}", self.folder / f"start.{suffix}")
         for writer, directory in enumerate(self._start()):
-            sizes = {file: len(content) for file, content in directory.contents.items()}
             first_id = (writer + 1) * 5 * 10 ** 8 + number * FILES_AN_ITERATION
-            plan = Plan(random.Random(f"{seed} {writer}"), directory.names, sizes, first_id, shape)
+            plan = self._plan(random.Random(f"{seed} {writer}"), directory, first_id, shape)
             (self.folder / f"plan.{writer}").write_bytes(b"".join(op.pack() for op in plan.ops(count)))
 
     def go(self):
@@ -65,36 +64,29 @@ class Iteration:
         found = []
         for writer, (begun, _, error) in enumerate(self.progress()):
             if error:
-                op = list(unpack((self.folder / f"plan.{writer}").read_bytes()))[begun - 1]
+                op = self._ops(writer)[begun - 1]
                 found.append(f"writer {writer}: operation {begun} ({op}) failed: {os.strerror(error)}")
         return found
 
     def violations(self):
         found = []
-        for writer, directory in enumerate(tree.load(self.folder / "found", WRITERS)):
-            texts = directory.faults + self._model(writer).check(directory.names, directory.contents)
+        for writer, directory in enumerate(self._load("found")):
+            texts = directory.faults + self._judge(self._model(writer), directory)
             found += [f"writer {writer}: {text}" for text in texts]
         return found
 
     def drain_violations(self):
         """What differs below from what was seen above before unmounting."""
         found = []
-        pairs = zip(tree.load(self.folder / "found", WRITERS), tree.load(self.folder / "drained", WRITERS))
-        for writer, (above, below) in enumerate(pairs):
-            if above.names != below.names:
-                found.append(f"writer {writer}: names differ below after unmounting")
-            for file in sorted(above.contents.keys() & below.contents.keys()):
-                if above.contents[file] != below.contents[file]:
-                    found.append(f"writer {writer}: file {file} differs below after unmounting, "
-                                 + _first_difference(above.contents[file], below.contents[file]))
+        for writer, (above, below) in enumerate(zip(self._load("found"), self._load("drained"))):
+            found += [f"writer {writer}: {text}" for text in self._differences(above, below)]
         return found
 
     def replay(self, writer):
         """(number, operation, whether it returned, the model after it) for all that began."""
         begun, done, _ = self.progress()[writer]
         model = self._model_at_start(writer)
-        plan = (self.folder / f"plan.{writer}").read_bytes()
-        for number, op in enumerate(itertools.islice(unpack(plan), begun), 1):
+        for number, op in enumerate(itertools.islice(self._ops(writer), begun), 1):
             returned = number <= done
             model.apply(op, returned)
             yield number, op, returned, model
@@ -106,13 +98,43 @@ class Iteration:
         return model
 
     def _model_at_start(self, writer):
-        start = self._start()[writer]
-        return Writer(start.names, start.contents, NOISE_BYTES, **self.rules)
+        return self._writer(self._start()[writer])
 
     def _start(self):
         if (self.folder / "start.index").exists():
-            return tree.load(self.folder / "start", WRITERS)
-        return [tree.Directory() for _ in range(WRITERS)]
+            return self._load("start")
+        return [self._nothing() for _ in range(WRITERS)]
+
+    # What another campaign has in place of these: names/iteration.py.
+
+    programs = {"writer": "writer.c", "dump": "dump.c"}         # in the guest, and their sources
+
+    def _plan(self, dice, directory, first_id, shape):
+        sizes = {file: len(content) for file, content in directory.contents.items()}
+        return Plan(dice, directory.names, sizes, first_id, shape)
+
+    def _ops(self, writer):
+        return list(unpack((self.folder / f"plan.{writer}").read_bytes()))
+
+    def _load(self, name):
+        return tree.load(self.folder / name, WRITERS)
+
+    def _nothing(self):
+        return tree.Directory()
+
+    def _writer(self, start):
+        return Writer(start.names, start.contents, NOISE_BYTES, **self.rules)
+
+    def _judge(self, model, directory):
+        return model.check(directory.names, directory.contents)
+
+    def _differences(self, above, below):
+        if above.names != below.names:
+            yield "names differ below after unmounting"
+        for file in sorted(above.contents.keys() & below.contents.keys()):
+            if above.contents[file] != below.contents[file]:
+                yield (f"file {file} differs below after unmounting, "
+                       + _first_difference(above.contents[file], below.contents[file]))
 
 
 def _first_difference(above, below):

@@ -10,7 +10,6 @@
  * The writers begin when the host says there that the plans are written.
  */
 #define _GNU_SOURCE
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <immintrin.h>
@@ -22,12 +21,10 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "ops.h"
+#include "board.h"
 
-#define DEVICES "/sys/bus/pci/devices"
 #define PAGE 4096u
 
 /* What the writer holds open under a name. */
@@ -37,12 +34,6 @@ static struct held {
 } held[NAMES];
 
 static const uint8_t *noise;
-
-static void __attribute__((noreturn)) die(const char *what)
-{
-	fprintf(stderr, "writer: %s: %s\n", what, strerror(errno));
-	exit(1);
-}
 
 static const char *name_of(unsigned int name)
 {
@@ -263,23 +254,6 @@ static bool carry_out(const struct op *op)
 	return false;
 }
 
-static const void *map_whole(const char *path, size_t *bytes)
-{
-	struct stat st;
-	int fd = open(path, O_RDONLY);
-	void *map;
-
-	if (fd < 0 || fstat(fd, &st))
-		die(path);
-	/* All pages are read before the start, so that no page comes from the host during the run. */
-	map = mmap(NULL, st.st_size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0);
-	if (map == MAP_FAILED)
-		die(path);
-	close(fd);
-	*bytes = st.st_size;
-	return map;
-}
-
 static void work(const struct op *plan, size_t nr_ops, volatile struct progress *progress)
 {
 	for (size_t i = 0; i < nr_ops; i++) {
@@ -293,69 +267,20 @@ static void work(const struct op *plan, size_t nr_ops, volatile struct progress 
 	pause();	/* with all descriptors open, as a power cut finds a program */
 }
 
-static volatile struct progress *find_board(void)
+static void carry_out_plan(const char *plan, size_t bytes, volatile struct progress *progress)
 {
-	DIR *devices = opendir(DEVICES);
-	struct dirent *entry;
-
-	while (devices && (entry = readdir(devices))) {
-		char path[300], id[16] = "";
-		FILE *file;
-		void *map;
-		int fd;
-
-		snprintf(path, sizeof(path), DEVICES "/%s/device", entry->d_name);
-		file = fopen(path, "r");
-		if (!file)
-			continue;
-		if (!fgets(id, sizeof(id), file))
-			id[0] = 0;
-		fclose(file);
-		if (strncmp(id, "0x1110", 6))
-			continue;
-		snprintf(path, sizeof(path), DEVICES "/%s/resource2", entry->d_name);
-		fd = open(path, O_RDWR);
-		map = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-		if (map == MAP_FAILED)
-			die(path);
-		return map;
-	}
-	fprintf(stderr, "writer: no ivshmem device\n");
-	exit(1);
+	work((const struct op *)plan, bytes / sizeof(struct op), progress);
 }
 
 int main(int argc, char **argv)
 {
-	volatile struct progress *board;
 	size_t bytes;
-	int writers;
 
 	if (argc != 5) {
 		fprintf(stderr, "usage: writer DIRECTORY PLANS NOISE WRITERS\n");
 		return 2;
 	}
-	writers = atoi(argv[4]);
-	board = find_board();
-	while (!board[BOARD_GO].begun)
-		usleep(10000);
-	puts("running");
-	fflush(stdout);
 	noise = map_whole(argv[3], &bytes);
-	umask(0);
-	for (int w = 0; w < writers; w++) {
-		char path[4096];
-		const struct op *plan;
-
-		snprintf(path, sizeof(path), "%s/plan.%d", argv[2], w);
-		plan = map_whole(path, &bytes);
-		if (fork())
-			continue;
-		snprintf(path, sizeof(path), "%s/d%d", argv[1], w);
-		if (chdir(path))
-			die(path);
-		work(plan, bytes / sizeof(*plan), &board[w]);
-	}
-	while (wait(NULL) > 0)
-		;
+	run_writers(argv[1], argv[2], atoi(argv[4]), carry_out_plan);
 	return 0;
 }
