@@ -79,9 +79,10 @@ def small_cache(mib):
 class Stack:
     """One lower file system, one cache, one mount."""
 
-    def __init__(self, fs="ext4", mib=512, cache=PMEM, device=SSD, lower_options=""):
+    def __init__(self, fs="ext4", mib=512, cache=PMEM, device=SSD, lower_options="", names=""):
         self.fs, self.mib, self.cache, self.device = fs, mib, cache, device
         self.lower_options = lower_options
+        self.names = names      # size of the cache's name log; none: it has none
 
     def make(self):
         """Formats both and mounts."""
@@ -90,7 +91,7 @@ class Stack:
         run(MKFS[self.fs].format(device=self.device, mib=self.mib))
         self.mount_lower()
         run("modprobe forebay")
-        run(f"forebay format --force {self.cache}")
+        run(f"forebay format --force {'--names ' + self.names if self.names else ''} {self.cache}")
         self.mount()
         return self
 

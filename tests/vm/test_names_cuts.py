@@ -1,0 +1,345 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What a cache with a name log is after a power cut that comes right after a call. On emulated devices, a cut is a copy
+(test_cuts.py). ext4 below is told not to commit its journal by itself, so a cut leaves storage without the names."""
+
+import os
+import stat
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from conftest import clean_up
+from libc import linkat
+from stack import MOUNT, block_name, run
+from test_cuts import LEFT, LEFT_LOWER, Pair
+from test_emu import create, module_fixture
+
+emulated_devices = module_fixture
+THIRD, THIRD_LOWER = Path("/mnt/third"), Path("/mnt/third-lower")
+MOMENTS = 12            # of cuts within one replay
+
+
+class NamesPair(Pair):
+    """With a name log."""
+
+    cache_mib, format_options = 16, "--names 1M"
+
+    @staticmethod
+    def mount(storage, cache, lower, folder):
+        """Both file systems."""
+        run(f"mount -o commit=900 {storage} {lower} && "
+            f"mount -t forebay -o cache={cache},allow_volatile_cache {lower} {folder}")
+
+    def after_cuts(self, committed=True):
+        """As for caches without a log. The first mount must have had something to replay, if a call has committed
+        something; for later ones, the worker may have brought it to storage."""
+        for left in super().after_cuts():
+            assert not committed or self.value("names_replayed") > 0, "storage had everything: the test shows nothing"
+            committed = False
+            assert not (LEFT_LOWER / ".forebay-replay").exists()
+            yield left
+
+    def value(self, name):
+        """Of the mount that the cut left."""
+        return int((Path("/sys/fs/forebay") / block_name(self.cache_left) / name).read_text(encoding="ascii"))
+
+    def add_third(self):
+        """Another set of devices, for what a second cut leaves."""
+        self.storage_third = create("--size 32M --track")
+        self.cache_third = create(f"--size {self.cache_mib}M --track")
+        for folder in (THIRD, THIRD_LOWER):
+            folder.mkdir(parents=True, exist_ok=True)
+
+    def cut(self, seed, *pairs):
+        """forebay emu cut, of pairs of devices."""
+        numbers = [f"{_number(one)}:{_number(other)}" for one, other in pairs]
+        run(f"forebay emu cut --seed {seed} {' '.join(numbers)}")
+
+    storage_third = cache_third = None
+
+
+def _number(device):
+    return device[len("/dev/forebay-emu"):]
+
+
+@pytest.fixture(name="pair")
+def pair_fixture():
+    """A fresh pair of file systems."""
+    yield NamesPair()
+    for folder in (LEFT, LEFT_LOWER, THIRD, THIRD_LOWER):
+        run(f"umount {folder}", False)
+    clean_up()
+
+
+def sync(path):
+    """fsync of a file or folder."""
+    fd = os.open(path, os.O_RDONLY)
+    os.fsync(fd)
+    os.close(fd)
+
+
+def write(path, data, synced=True):
+    """Makes a file."""
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT, 0o640)
+    os.write(fd, data)
+    if synced:
+        os.fsync(fd)
+    os.close(fd)
+
+
+def settle():
+    """Storage has all that was done until now, and the log is empty."""
+    run(f"sync -f {MOUNT}")
+
+
+def test_created_file(pair):
+    write(MOUNT / "f", b"f" * 5000)
+    os.chown(MOUNT / "f", 17, 18)
+    sync(MOUNT / "f")
+    write(MOUNT / "later", b"not synced", synced=False)
+    for left in pair.after_cuts():
+        status = os.stat(left / "f")
+        assert (left / "f").read_bytes() == b"f" * 5000
+        assert (stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid) == (0o640, 17, 18)
+        assert set(os.listdir(left)) <= {"f", "later", "lost+found"}
+        run(f"forebay drain {left}")
+        assert (LEFT_LOWER / "f").read_bytes() == b"f" * 5000
+
+
+def test_file_of_many_pages(pair):
+    """Pages of a file that storage lacks are found by the new file, and by no other."""
+    for number in range(20):
+        write(MOUNT / f"f{number}", bytes([number + 1]) * (number * 2000 + 1))
+    for left in pair.after_cuts():
+        for number in range(20):
+            assert (left / f"f{number}").read_bytes() == bytes([number + 1]) * (number * 2000 + 1)
+
+
+def test_maildir(pair):
+    for name in ("tmp", "new"):
+        os.mkdir(MOUNT / name)
+    settle()
+    for number in range(5):
+        write(MOUNT / f"tmp/{number}", b"%d" % number * 1000)
+        os.rename(MOUNT / f"tmp/{number}", MOUNT / f"new/{number}")
+        sync(MOUNT / "new")
+    for left in pair.after_cuts():
+        assert os.listdir(left / "tmp") == [] and len(os.listdir(left / "new")) == 5
+        for number in range(5):
+            assert (left / f"new/{number}").read_bytes() == b"%d" % number * 1000
+
+
+def test_replaced_file(pair):
+    write(MOUNT / "f", b"old" * 1000)
+    settle()
+    write(MOUNT / "f.new", b"new" * 2000)
+    for left in pair.after_cuts():
+        assert (left / "f").read_bytes() == b"old" * 1000 and (left / "f.new").read_bytes() == b"new" * 2000
+    os.rename(MOUNT / "f.new", MOUNT / "f")
+    for left in pair.after_cuts(committed=False):
+        assert (left / "f").read_bytes() in (b"old" * 1000, b"new" * 2000)
+    sync(MOUNT)
+    for left in pair.after_cuts():
+        assert (left / "f").read_bytes() == b"new" * 2000 and not (left / "f.new").exists()
+
+
+def test_replaced_by_what_was_not_synced(pair):
+    """The rename is made durable by another call: then it must not lead to a file without its data."""
+    write(MOUNT / "f", b"old" * 1000)
+    settle()
+    write(MOUNT / "f.new", b"new" * 2000, synced=False)
+    os.rename(MOUNT / "f.new", MOUNT / "f")
+    sync(MOUNT)
+    for left in pair.after_cuts():
+        assert (left / "f").read_bytes() == b"new" * 2000
+
+
+def test_folder_and_file(pair):
+    os.mkdir(MOUNT / "a", 0o750)
+    os.mkdir(MOUNT / "a/b")
+    write(MOUNT / "a/b/f", b"deep")
+    for left in pair.after_cuts():
+        assert (left / "a/b/f").read_bytes() == b"deep"
+        assert stat.S_IMODE(os.stat(left / "a").st_mode) == 0o750
+
+
+def test_unlinked_file(pair):
+    write(MOUNT / "f", b"f")
+    write(MOUNT / "g", b"g")
+    settle()
+    os.unlink(MOUNT / "f")
+    sync(MOUNT)
+    for left in pair.after_cuts():
+        assert not (left / "f").exists() and (left / "g").read_bytes() == b"g"
+
+
+def test_file_that_came_and_went(pair):
+    """Created, synced, unlinked, and another by its name: the new one's pages are its own."""
+    write(MOUNT / "f", b"first" * 1000)
+    os.unlink(MOUNT / "f")
+    write(MOUNT / "f", b"second" * 500)
+    for left in pair.after_cuts():
+        assert (left / "f").read_bytes() == b"second" * 500
+
+
+def test_renamed_folder(pair):
+    os.makedirs(MOUNT / "a/b")
+    write(MOUNT / "a/b/f", b"f")
+    os.mkdir(MOUNT / "other")
+    settle()
+    os.rename(MOUNT / "a/b", MOUNT / "other/c")
+    os.rename(MOUNT / "other", MOUNT / "a/other")
+    write(MOUNT / "a/other/c/g", b"g")
+    for left in pair.after_cuts():
+        assert (left / "a/other/c/f").read_bytes() == b"f" and (left / "a/other/c/g").read_bytes() == b"g"
+        assert os.listdir(left / "a") == ["other"]
+
+
+def test_removed_folder(pair):
+    os.makedirs(MOUNT / "a/b")
+    settle()
+    os.rmdir(MOUNT / "a/b")
+    write(MOUNT / "a/b", b"a file by the folder's name")
+    for left in pair.after_cuts():
+        assert (left / "a/b").read_bytes() == b"a file by the folder's name"
+
+
+def test_links_and_special_files(pair):
+    write(MOUNT / "f", b"f")
+    settle()
+    os.link(MOUNT / "f", MOUNT / "hard")
+    os.symlink("s" * 100, MOUNT / "soft")
+    os.mknod(MOUNT / "null", stat.S_IFCHR | 0o666, os.makedev(1, 3))
+    fd = os.open(MOUNT, os.O_TMPFILE | os.O_RDWR, 0o600)
+    os.write(fd, b"nameless")
+    linkat(f"/proc/self/fd/{fd}", MOUNT / "named")
+    os.fsync(fd)
+    os.close(fd)
+    for left in pair.after_cuts():
+        assert os.stat(left / "f").st_ino == os.stat(left / "hard").st_ino and os.stat(left / "f").st_nlink == 2
+        assert os.readlink(left / "soft") == "s" * 100
+        assert os.stat(left / "null").st_rdev == os.makedev(1, 3)
+        assert (left / "named").read_bytes() == b"nameless"
+
+
+def test_attributes(pair):
+    write(MOUNT / "f", b"f")
+    os.mkdir(MOUNT / "d")
+    settle()
+    for name in ("f", "d"):
+        os.chmod(MOUNT / name, 0o710)
+        os.chown(MOUNT / name, 5, 6)
+        os.utime(MOUNT / name, ns=(10 ** 18 + 3, 10 ** 18 + 4))
+        sync(MOUNT / name)
+    for left in pair.after_cuts():
+        for name in ("f", "d"):
+            status = os.stat(left / name)
+            assert (stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid) == (0o710, 5, 6), name
+            assert (status.st_atime_ns, status.st_mtime_ns) == (10 ** 18 + 3, 10 ** 18 + 4), name
+
+
+def test_evicted_inodes(pair):
+    """An inode that was forgotten and read again since its names or attributes changed: its fsync is no lie."""
+    write(MOUNT / "f", b"f")
+    write(MOUNT / "g", b"g")
+    settle()
+    os.rename(MOUNT / "f", MOUNT / "h")
+    os.chmod(MOUNT / "g", 0o600)
+    Path("/proc/sys/vm/drop_caches").write_text("2", encoding="ascii")
+    sync(MOUNT / "g")
+    sync(MOUNT / "h")
+    for left in pair.after_cuts():
+        assert (left / "h").read_bytes() == b"f" and stat.S_IMODE(os.stat(left / "g").st_mode) == 0o600
+
+
+def test_extended_attribute(pair):
+    """The log can't hold it: the fsync waits for storage."""
+    write(MOUNT / "f", b"f")
+    os.setxattr(MOUNT / "f", "user.number", b"17")
+    sync(MOUNT / "f")
+    for left in pair.after_cuts(committed=False):
+        assert (left / "f").read_bytes() == b"f" and os.getxattr(left / "f", "user.number") == b"17"
+
+
+def busy_tree():
+    """Something of everything, all of it synced."""
+    os.mkdir(MOUNT / "old")
+    write(MOUNT / "old/gone", b"gone")
+    settle()
+    for number in range(20):
+        os.makedirs(MOUNT / f"d{number}/e")
+        write(MOUNT / f"d{number}/e/f", bytes([number + 1]) * 9000)
+    os.unlink(MOUNT / "old/gone")
+    os.rename(MOUNT / "old", MOUNT / "d3/moved")
+    os.rename(MOUNT / "d5", MOUNT / "d4/d5")
+    sync(MOUNT)
+
+
+def check_busy_tree(top):
+    """As busy_tree() left it."""
+    for number in range(20):
+        folder = top / ("d4/d5" if number == 5 else f"d{number}")
+        assert (folder / "e/f").read_bytes() == bytes([number + 1]) * 9000, number
+    assert os.listdir(top / "d3/moved") == []
+    assert not (top / "old").exists() and not (top / "d5").exists()
+
+
+def test_replayed_twice(pair):
+    """What was replayed, and not synced by a call since, stays after the next cut."""
+    busy_tree()
+    pair.add_third()
+    pair.cut(1, (pair.storage, pair.storage_left), (pair.cache, pair.cache_left))
+    pair.mount(pair.storage_left, pair.cache_left, LEFT_LOWER, LEFT)
+    assert pair.value("names_replayed") > 0
+    check_busy_tree(LEFT)
+    write(LEFT / "after", b"replay")
+    for seed in range(4):
+        pair.cut(seed, (pair.storage_left, pair.storage_third), (pair.cache_left, pair.cache_third))
+        pair.mount(pair.storage_third, pair.cache_third, THIRD_LOWER, THIRD)
+        check_busy_tree(THIRD)
+        assert (THIRD / "after").read_bytes() == b"replay"
+        run(f"umount {THIRD} && umount {THIRD_LOWER}")
+
+
+def test_cut_while_replay_runs(pair):
+    """N4: power fails at some moment of the mount; the next one goes on."""
+    busy_tree()
+    pair.add_third()
+    pair.cut(0, (pair.storage, pair.storage_left), (pair.cache, pair.cache_left))
+    for device in (pair.storage_left, pair.cache_left):     # a copy: in a while the worker will have trimmed the log
+        run(f"dd if={device} of=/tmp/{_number(device)} bs=1M status=none")
+    begin = time.monotonic()
+    pair.mount(pair.storage_left, pair.cache_left, LEFT_LOWER, LEFT)
+    seconds, unfinished = time.monotonic() - begin, 0
+    assert pair.value("names_replayed") > 0
+    for moment in range(MOMENTS):
+        run(f"umount {LEFT}; umount {LEFT_LOWER}", False)
+        for device in (pair.storage_left, pair.cache_left):
+            run(f"dd if=/tmp/{_number(device)} of={device} bs=1M conv=fsync status=none")
+        with subprocess.Popen(["sh", "-c", f"mount -o commit=900 {pair.storage_left} {LEFT_LOWER} && mount -t forebay -o "
+                               f"cache={pair.cache_left},allow_volatile_cache {LEFT_LOWER} {LEFT}"]) as mounting:
+            time.sleep(seconds * (moment + 1) / (MOMENTS + 1))
+            pair.cut(moment, (pair.storage_left, pair.storage_third), (pair.cache_left, pair.cache_third))
+            unfinished += mounting.poll() is None
+            assert mounting.wait(60) == 0
+        pair.mount(pair.storage_third, pair.cache_third, THIRD_LOWER, THIRD)
+        check_busy_tree(THIRD)
+        assert not (THIRD_LOWER / ".forebay-replay").exists()
+        run(f"umount {THIRD} && umount {THIRD_LOWER} && e2fsck -fn {pair.storage_third} && forebay check {pair.cache_third}")
+    assert unfinished >= MOMENTS // 3, "most cuts came after the mount"
+
+
+def test_names_that_other_programs_changed(pair):
+    """Storage that was changed without Forebay after the cut is not touched; the mount says so, and the way out works."""
+    write(MOUNT / "f", b"f")
+    pair.cut(0, (pair.storage, pair.storage_left), (pair.cache, pair.cache_left))
+    time.sleep(5)       # behind the last heartbeat: a change before it might be one whose record was lost
+    run(f"mount {pair.storage_left} {LEFT_LOWER} && touch {LEFT_LOWER}/foreign && sync -f {LEFT_LOWER}")
+    mount = f"mount -t forebay -o cache={pair.cache_left},allow_volatile_cache{{}} {LEFT_LOWER} {LEFT}"
+    refused = run(mount.format("") + " 2>&1; dmesg | tail -3", check=False)
+    assert not os.path.ismount(LEFT) and "names=discard" in refused, refused
+    assert sorted(os.listdir(LEFT_LOWER)) == ["foreign", "lost+found"]
+    run(mount.format(",names=discard"))
+    write(LEFT / "g", b"g")
+    assert sorted(os.listdir(LEFT)) == ["foreign", "g", "lost+found"]
