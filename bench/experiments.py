@@ -76,6 +76,9 @@ YCSB = ("ycsb-load", *(f"ycsb-{workload}-{asked}" for workload in "af" for asked
 INTERFACE = tuple(f"interface-{size}-t{threads}" for threads in (1, 2, 4, 8) for size in ("512", "4k", "16k", "128k", "1024k"))
 READS_AND_WRITES = ("seqwrite", "seqread-cold", "seqread-cached", "randread-cached")
 
+NAMES = ("names-create", "names-maildir", "names-replace", "names-sqlite-delete", "names-sqlite-truncate", "names-sqlite-persist",
+         "names-wal-1m")
+
 EXPERIMENTS = {
     "demo": Experiment("Redis and fio, every write made durable; what `make demo` runs", SYNC,
                        ("ext4", "dm-writecache", "forebay", "tmpfs"), SYNC_TARGETS, seconds=1.5, budget=205, least_rounds=1),
@@ -94,6 +97,12 @@ EXPERIMENTS = {
         (*(Target(workload, "tmpfs", 0.6) for workload in BATCHES),
          *(Target(workload, "ext4", 1.0, "forebay-small") for workload in BATCHES)),
         seconds=1.5, budget=900),
+    "names": Experiment(
+        "sync calls that owe names; with a name log in the cache and without", NAMES,
+        ("ext4", "forebay", "forebay-names", "ext4-dax", "tmpfs", "dm-writecache"),
+        (*(Target(workload, "forebay", 1.0, "forebay-names") for workload in NAMES),
+         *(Target(workload, "ext4-dax", 1.0, "forebay-names") for workload in NAMES[:-1]),
+         Target(NAMES[-1], "ext4", 1.0, "forebay-names")), budget=900, cpu=COPYING),
     "no-tax": Experiment("work that never syncs: nothing to gain, nothing to lose", (*READS_AND_WRITES, "untar"),
                          ("ext4", "forebay", "overlayfs"),
                          (*(Target(workload, "ext4", 0.95) for workload in READS_AND_WRITES),

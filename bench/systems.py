@@ -164,6 +164,15 @@ def forebay_cpu():
 
 
 @contextmanager
+def forebay_names():
+    """forebay with a name log in its cache"""
+    run(*MKFS_EXT4, SSD)
+    run("forebay", "format", "--names", "auto", PMEM)
+    with forebay_as_it_is():
+        yield PLACE
+
+
+@contextmanager
 def forebay_small():
     """forebay with a cache of 64 MiB"""
     with small_pmem() as cache, new_forebay(cache):
@@ -289,6 +298,7 @@ SYSTEMS = {
     "forebay": forebay,
     "forebay-cpu": forebay_cpu,
     "forebay-small": forebay_small,
+    "forebay-names": forebay_names,
     "overlayfs": overlayfs,
     "ext4-dax": ext4_dax,
     "tmpfs": tmpfs,

@@ -4,7 +4,7 @@
 Besides the value, in the workload's unit, a workload may return figures of its own; they go to the JSON results.
 """
 
-from . import block, fio, interface, mariadb, ranges, redis, transit, untar, ycsb
+from . import block, fio, interface, mariadb, names, ranges, redis, transit, untar, ycsb
 
 OPS, MIB, FILES = "ops/s", "MiB/s", "files/s"
 
@@ -67,6 +67,15 @@ WORKLOADS |= {
                                            ycsb.transactions(workload, distribution))
        for workload, about in (("a", "half reads, half updates"), ("f", "half reads, half read-modify-writes"))
        for distribution in ("uniform", "zipfian", "latest")},
+}
+
+WORKLOADS |= {
+    "names-create": (OPS, "a new file of 4 KiB, fsync", names.steps("create")),
+    "names-maildir": (OPS, "a new file of 4 KiB, fsync, rename to another folder, fsync of that", names.steps("maildir")),
+    "names-replace": (OPS, "a new file of 4 KiB, fsync, rename over another, fsync of the folder", names.steps("replace")),
+    **{f"names-sqlite-{mode}": (OPS, f"SQLite, journal_mode={mode}, synchronous=FULL: inserts, a transaction each", names.sqlite(mode))
+       for mode in ("delete", "truncate", "persist")},
+    "names-wal-1m": ("segments/s", "a new file of 1 MiB, fsync, fsync of the folder, an older one is deleted", names.steps("wal")),
 }
 
 INTERFACE = {f"{block >> 10}k" if block >= 1024 else str(block): block for block in (512, 4096, 16384, 131072, 1 << 20)}

@@ -93,6 +93,7 @@ class Outcome:
     free_pages: list = field(default_factory=list)
     seconds: float = 0.0
     mount_seconds: float = 0.0  # that the recovering mount took
+    replayed: int = 0           # records that it found in the name log
 
 
 def board_arguments(path):
@@ -177,6 +178,8 @@ class Boot:
                 outcome.ran = True
                 self._write_on()
                 machine.cut()
+            elif line.startswith("replayed "):
+                outcome.replayed = int(line.split()[1])
             elif line.startswith("free "):
                 outcome.free_pages.append(int(line.split()[1]))
             elif line.startswith("failed: "):

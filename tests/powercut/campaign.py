@@ -47,6 +47,7 @@ class Tally:
     writes_lost: int = 0
     drained: int = 0
     least_free: list = field(default_factory=list)      # pages of the cache, a run each
+    replayed: int = 0           # records of name logs, by mounts that were judged
     seconds: float = 0.0
 
 
@@ -155,6 +156,7 @@ class Leg:
         tally.seconds += outcome.seconds
         tally.writes_lost += outcome.ssd.get("lost", 0)
         tally.drained += outcome.drained
+        tally.replayed += outcome.replayed
         done = sum(done for _, done, _ in run.progress()) if outcome.ran else 0
         tally.operations += done
         if outcome.free_pages:
@@ -180,6 +182,8 @@ class Leg:
         if run and outcome.ran:
             parts.append(f"{'fresh' if dice.fresh or not check else 'on'} {done} operations in {dice.running:.1f} s, "
                          f"{outcome.ssd['lost'] + outcome.ssd['torn']} of {outcome.ssd['cached']} cached writes lost")
+        if outcome.replayed:
+            parts.append(f"{outcome.replayed} records replayed")
         if outcome.drained:
             parts.append("drained")
         if outcome.free_pages:

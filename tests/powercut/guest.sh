@@ -69,6 +69,15 @@ attach() {
 	[ "$SYSTEM" != forebay ] || mount -t forebay -o "cache=$cache" $lower $top || fail "mount forebay"
 }
 
+# A campaign about names whose log is not in use would show nothing.
+tell_replayed() {
+	[ -n "$FORMAT_OPTIONS" ] || return 0
+	case $(cat /sys/fs/forebay/*/names_state) in
+	on | off) echo "replayed $(cat /sys/fs/forebay/*/names_replayed)" ;;
+	*) fail "the name log is not in use: $(cat /sys/fs/forebay/*/names_state)" ;;
+	esac
+}
+
 dump() {
 	[ ! -e "$1/.forebay-replay" ] || fail "replay left its folder in $1"
 	"$BIN/$DUMP" "$@" "$WRITERS" $DUMP_HOW || fail "dump"
@@ -124,6 +133,7 @@ if [ -n "$CHECK" ]; then
 	echo mounting
 	attach
 	echo mounted
+	tell_replayed
 	dump $top "$CHECK/found"
 	echo dumped
 	[ "$FRESH" = 0 ] && [ -n "$RUN" ] || drain
