@@ -1,31 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Runs an operation twice from the same image. The first run notes what a
- * reader sees at each acknowledgment. In the second the power is cut before
- * each fence and at each acknowledgment, and every state that this can leave
- * (pm_sim.c) must
+ * What a power cut (cuts.c) may leave of a page store. Every state must
  *   - open, or fail to open as it did before or does after;
  *   - read as a state between the last acknowledgment and the next (view.c), its name log included;
- *   - have nothing for ps_check() to find once ps_open() has repaired it; right
- *     after an acknowledgment even before that, for then nothing is in flight;
+ *   - have nothing for ps_check() to find once ps_open() has repaired it; right after an acknowledgment even
+ *     before that, for then nothing is in flight;
  *   - if the operation is a repair: bring nothing back that it has set aside.
  */
 #include "crash.h"
 #include "names/names.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-
-#define MAX_ACKS	16
 
 static struct {
 	const struct scenario *scenario;
-	bool noting;			/* first run */
-	bool acknowledged;		/* a cut right after an acknowledgment */
-	struct view seen[MAX_ACKS + 1];	/* at the start and at each acknowledgment */
+	struct view seen[CUTS_MAX_ACKS + 1];	/* at the start and at each acknowledgment */
 	u32 nr_seen;
-	u32 at;				/* the last acknowledgment in the second run */
-	const char *wrong;
 } run;
 
 void test_report(void *arg, const char *what, u64 number, const char *why)
@@ -85,26 +75,26 @@ static const char *judge_next_lives(struct ps *ps)
 	return NULL;
 }
 
-static const char *judge(void *image)
+static const char *judge(void *image, u32 at, bool acknowledged)
 {
-	const struct view *before = &run.seen[run.at];
-	const struct view *after = run.acknowledged ? before : before + 1;
+	const struct view *before = &run.seen[at];
+	const struct view *after = acknowledged ? before : before + 1;
 	const char *why = NULL;
 	struct view now;
 	struct ps ps;
 	enum ps_error err = ps_open(&ps, image, TEST_SIZE, PS_OPEN_READ_ONLY);
 
-	if (!err && run.acknowledged && check(&ps, &why))
+	if (!err && acknowledged && check(&ps, &why))
 		return why;
 	if (ps_open(&ps, image, TEST_SIZE, 0) != err)
 		return "opening read-only gives another result";
-	if (!err && !(run.scenario->damaged && !run.acknowledged) && check(&ps, &why))
+	if (!err && !(run.scenario->damaged && !acknowledged) && check(&ps, &why))
 		return why;
 	if (err)
 		now = (struct view){ .err = err };
 	else
 		view_read(&now, &ps);
-	if (run.scenario->raw && !run.acknowledged)
+	if (run.scenario->raw && !acknowledged)
 		return judge_format(before, after, &now);
 	if (now.err)
 		return now.err == before->err ? NULL : ps_strerror(now.err);
@@ -112,30 +102,16 @@ static const char *judge(void *image)
 	return why || !run.scenario->damaged ? why : judge_next_lives(&ps);
 }
 
-static bool visit(void *image)
+static void note(u32 nr)
 {
-	run.wrong = judge(image);
-	return !run.wrong;
+	view_open(&run.seen[nr], sim_live());
+	view_keep(&run.seen[nr]);
+	run.nr_seen = nr + 1;
 }
 
-static void note(void)
+static void run_op(void *subject)
 {
-	if (run.nr_seen > MAX_ACKS)
-		abort();
-	view_open(&run.seen[run.nr_seen], sim_live());
-	view_keep(&run.seen[run.nr_seen++]);
-}
-
-void ack(void)
-{
-	if (run.noting) {
-		note();
-		return;
-	}
-	run.at++;
-	run.acknowledged = true;
-	sim_cut();
-	run.acknowledged = false;
+	run.scenario->op(subject);
 }
 
 u32 crash_open_flags(enum sim_domain domain)
@@ -207,35 +183,20 @@ struct ps crash_setup(const struct scenario *scenario, enum sim_domain domain)
 	return ps;
 }
 
-/*
- * Runs the operation on the machine as it is, with a power cut everywhere.
- * Returns NULL, or what is wrong with the first wrong state.
- */
+/* Cuts the power at every point of the operation. Returns what is wrong, or NULL. */
 const char *crash_explore(const struct scenario *scenario, struct ps *ps, enum sim_domain domain,
 			  u32 samples, enum sim_sabotage sabotage, u32 nth)
 {
-	static u8 start[TEST_SIZE];
-	struct ps again = *ps;
+	const struct cuts cuts = {
+		.size = TEST_SIZE, .subject = ps, .subject_size = sizeof(*ps),
+		.op = run_op, .note = note, .judge = judge,
+	};
+	const char *wrong;
 
-	memcpy(start, sim_live(), TEST_SIZE);
 	run.scenario = scenario;
-	run.noting = true;
 	run.nr_seen = 0;
-	note();
-	scenario->op(ps);
-	note();
-
-	sim_start(start, TEST_SIZE, domain);
-	sim_sabotage(sabotage, nth);
-	sim_visit_at_fences(visit, samples);
-	run.noting = false;
-	run.at = 0;
-	run.wrong = NULL;
-	scenario->op(&again);
-	*ps = again;
-	ack();
-	sim_visit_at_fences(NULL, 0);
+	wrong = cuts_explore(&cuts, domain, samples, sabotage, nth);
 	for (u32 i = 0; i < run.nr_seen; i++)
 		view_drop(&run.seen[i]);
-	return run.wrong;
+	return wrong;
 }

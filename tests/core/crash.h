@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * Running one operation with a power cut at every point. See crash.c.
- */
+/* Running one operation on a page store with a power cut at every point. See crash.c. */
 #ifndef FOREBAY_TESTS_CORE_CRASH_H
 #define FOREBAY_TESTS_CORE_CRASH_H
 
-#include "pm_sim.h"
+#include "cuts.h"
 #include "view.h"
 
 struct scenario {
@@ -16,9 +14,6 @@ struct scenario {
 	bool damaged;			/* the operation repairs: until it ends, ps_check() reports */
 	u32 spared;			/* steps that can be left out without harm */
 };
-
-/* The operation's word that all it has done so far is durable. */
-void ack(void);
 
 u32 crash_open_flags(enum sim_domain domain);
 struct ps crash_setup(const struct scenario *scenario, enum sim_domain domain);

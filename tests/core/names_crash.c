@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Runs an operation on a name log twice from the same image. The first run notes what a reader finds at
- * each acknowledgment. In the second the power is cut before each fence and at each acknowledgment, and
- * every state that this can leave (pm_sim.c) must
+ * What a power cut (cuts.c) may leave of a name log. Every state must
  *   - open, or fail to open as it did before or does after;
  *   - hold just the committed records and the decisions of the last acknowledgment or of the next; right
  *     after an acknowledgment, those that were acknowledged; and no record behind them that was never
@@ -14,17 +12,10 @@
 
 #include <stdlib.h>
 
-#define MAX_ACKS	16
-
 static struct {
 	const struct names_scenario *scenario;
 	enum sim_domain domain;
-	bool noting;			/* first run */
-	bool acknowledged;		/* a cut right after an acknowledgment */
-	struct names_view seen[MAX_ACKS + 1];
-	u32 nr_seen;
-	u32 at;				/* the last acknowledgment in the second run */
-	const char *wrong;
+	struct names_view seen[CUTS_MAX_ACKS + 1];
 } run;
 
 /* A format that a cut interrupts leaves the old log, none, or the new one; never a mixture. */
@@ -64,16 +55,16 @@ static const char *judge_next_life(struct nl *nl, void *image)
 	return NULL;
 }
 
-static const char *judge(void *image)
+static const char *judge(void *image, u32 at, bool acknowledged)
 {
-	const struct names_view *before = &run.seen[run.at];
-	const struct names_view *after = run.acknowledged ? before : before + 1;
+	const struct names_view *before = &run.seen[at];
+	const struct names_view *after = acknowledged ? before : before + 1;
 	static struct names_view now;
 	const char *wrong;
 	struct nl nl;
 	enum nl_error err = nl_open(&nl, image, NAMES_SIZE, NL_OPEN_READ_ONLY);
 
-	if (!err && run.acknowledged && names_damage(&nl) & ~before->damage)
+	if (!err && acknowledged && names_damage(&nl) & ~before->damage)
 		return "the check finds damage after an acknowledgment";
 	if (nl_open(&nl, image, NAMES_SIZE, names_open_flags()) != err)
 		return "opening read-only gives another result";
@@ -81,7 +72,7 @@ static const char *judge(void *image)
 		now = (struct names_view){ .err = err };
 	else
 		names_view_read(&now, &nl);
-	if (run.scenario->raw && !run.acknowledged)
+	if (run.scenario->raw && !acknowledged)
 		wrong = judge_format(before, after, &now);
 	else if (!now.err)
 		wrong = names_view_between(before, after, &now);
@@ -90,29 +81,14 @@ static const char *judge(void *image)
 	return wrong || now.err || nl.bad & NL_BAD_TRIM_WORD ? wrong : judge_next_life(&nl, image);
 }
 
-static bool visit(void *image)
+static void note(u32 nr)
 {
-	run.wrong = judge(image);
-	return !run.wrong;
+	names_view_open(&run.seen[nr], sim_live());
 }
 
-static void note(void)
+static void run_op(void *subject)
 {
-	if (run.nr_seen > MAX_ACKS)
-		abort();
-	names_view_open(&run.seen[run.nr_seen++], sim_live());
-}
-
-void names_ack(void)
-{
-	if (run.noting) {
-		note();
-		return;
-	}
-	run.at++;
-	run.acknowledged = true;
-	sim_cut();
-	run.acknowledged = false;
+	run.scenario->op(subject);
 }
 
 u32 names_open_flags(void)
@@ -139,34 +115,16 @@ void names_setup(const struct names_scenario *scenario, struct nl *nl, enum sim_
 	sim_settle();
 }
 
-/*
- * Runs the operation on the machine as it is, with a power cut everywhere. Returns NULL, or what is wrong
- * with the first wrong state.
- */
+/* Cuts the power at every point of the operation. Returns what is wrong, or NULL. */
 const char *names_explore(const struct names_scenario *scenario, struct nl *nl, enum sim_domain domain,
 			  u32 samples, enum sim_sabotage sabotage, u32 nth)
 {
-	static u8 start[NAMES_SIZE];
-	struct nl again = *nl;
+	const struct cuts cuts = {
+		.size = NAMES_SIZE, .subject = nl, .subject_size = sizeof(*nl),
+		.op = run_op, .note = note, .judge = judge,
+	};
 
-	memcpy(start, sim_live(), NAMES_SIZE);
 	run.scenario = scenario;
 	run.domain = domain;
-	run.noting = true;
-	run.nr_seen = 0;
-	note();
-	scenario->op(nl);
-	note();
-
-	sim_start(start, NAMES_SIZE, domain);
-	sim_sabotage(sabotage, nth);
-	sim_visit_at_fences(visit, samples);
-	run.noting = false;
-	run.at = 0;
-	run.wrong = NULL;
-	scenario->op(&again);
-	*nl = again;
-	names_ack();
-	sim_visit_at_fences(NULL, 0);
-	return run.wrong;
+	return cuts_explore(&cuts, domain, samples, sabotage, nth);
 }

@@ -3,8 +3,8 @@
 #ifndef FOREBAY_TESTS_CORE_NAMES_CRASH_H
 #define FOREBAY_TESTS_CORE_NAMES_CRASH_H
 
+#include "cuts.h"
 #include "names_log.h"
-#include "pm_sim.h"
 
 struct names_scenario {
 	const char *name;
@@ -13,9 +13,6 @@ struct names_scenario {
 	void (*op)(struct nl *nl);
 	u32 spared;			/* steps that can be left out without harm */
 };
-
-/* The operation's word that all it has done so far is durable. */
-void names_ack(void);
 
 u32 names_open_flags(void);
 void names_setup(const struct names_scenario *scenario, struct nl *nl, enum sim_domain domain);

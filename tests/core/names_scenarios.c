@@ -4,17 +4,15 @@
  * each flush and each copy past the caches that an operation makes is left out in turn, and then there
  * must be a state that is wrong.
  *
- * Operations acknowledge (names_ack()) where a sync call or a step of recovery may return.
+ * Operations acknowledge (ack()) where a sync call or a step of recovery may return.
  */
 #include "names_crash.h"
 #include "sabotage.h"
 #include "test.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof(*(a)))
-#define SAMPLES		SIM_THOROUGH
 
 static u64 append(struct nl *nl, enum nl_kind kind, u32 number)
 {
@@ -153,7 +151,7 @@ static void op_all_kinds(struct nl *nl)
 	for (u32 kind = NL_CREATE; kind <= NL_IFLAGS; kind += 2) {
 		append(nl, kind, 10 + kind);
 		commit(nl, append(nl, kind + 1, 40 + kind));
-		names_ack();
+		ack();
 	}
 }
 
@@ -175,7 +173,7 @@ static void op_writers(struct nl *nl)
 	names_write(nl, &first, &a);
 	sim_thread(3);
 	commit(nl, first.end);
-	names_ack();
+	ack();
 	sim_thread(1);
 	commit(nl, second.end);
 }
@@ -186,9 +184,9 @@ static void op_trim(struct nl *nl)
 	u64 end = nl_next(nl);
 
 	trim(nl, end);
-	names_ack();
+	ack();
 	commit(nl, append(nl, NL_LINK, 9));
-	names_ack();
+	ack();
 	append(nl, NL_CREATE, 9);
 	trim(nl, nl_next(nl));
 }
@@ -196,9 +194,9 @@ static void op_trim(struct nl *nl)
 static void op_reuse(struct nl *nl)
 {
 	trim(nl, nl->commit - nl->nr_lines / 2);
-	names_ack();
+	ack();
 	commit(nl, append(nl, NL_RENAME, 11));
-	names_ack();
+	ack();
 	for (u32 i = 0; i < 20; i++)
 		append(nl, NL_CREATE, 60 + i);
 	commit(nl, append(nl, NL_LINK, 12));
@@ -207,12 +205,12 @@ static void op_reuse(struct nl *nl)
 static void op_beat(struct nl *nl)
 {
 	nl_beat(nl, 1000, 2000);
-	names_ack();
+	ack();
 	append(nl, NL_CREATE, 3);
 	nl_beat(nl, 2000, 3000);
-	names_ack();
+	ack();
 	commit(nl, append(nl, NL_LINK, 4));
-	names_ack();
+	ack();
 	append(nl, NL_CREATE, 5);
 	nl_beat(nl, 3000, 4000);
 }
@@ -226,12 +224,12 @@ static void op_opaque(struct nl *nl)
 	if (nl_commit(nl, end) != -EBUSY || nl_commit(nl, opaque) != -EBUSY)
 		abort();
 	commit(nl, before);
-	names_ack();
+	ack();
 	synced = nl_next(nl);
 	names_append_opaque(nl, 6);
 	nl_settle(nl, synced);
 	commit(nl, end);
-	names_ack();
+	ack();
 	if (nl_commit(nl, nl_next(nl)) != -EBUSY)
 		abort();
 	nl_settle(nl, nl_next(nl));
@@ -260,17 +258,17 @@ static void decide(struct nl *nl)
 static void op_recovery(struct nl *nl)
 {
 	decide(nl);
-	names_ack();
+	ack();
 	if (nl_empty(nl))
 		abort();
-	names_ack();
+	ack();
 	append(nl, NL_LINK, 1);
 	commit(nl, append(nl, NL_CREATE, 2));
-	names_ack();
+	ack();
 	if (nl_open(nl, sim_live(), NAMES_SIZE, names_open_flags()))
 		abort();
 	decide(nl);
-	names_ack();
+	ack();
 	if (nl_empty(nl))
 		abort();
 }
@@ -285,7 +283,7 @@ static void op_restart(struct nl *nl)
 	if (nl_open(nl, sim_live(), NAMES_SIZE, names_open_flags()))
 		abort();
 	decide(nl);
-	names_ack();
+	ack();
 	if (nl_empty(nl))
 		abort();
 }
@@ -294,7 +292,7 @@ static void op_empty(struct nl *nl)
 {
 	if (nl_empty(nl))
 		abort();
-	names_ack();
+	ack();
 	append(nl, NL_CREATE, 1);
 	commit(nl, append(nl, NL_LINK, 2));
 }
@@ -328,40 +326,30 @@ static const struct names_scenario scenarios[] = {
 	{ .name = "empty, words damaged", .setup = setup_bad_words, .op = op_empty, .spared = 1 },
 };
 
-void names_crash_tests(void)
-{
-	for (u32 i = 0; i < ARRAY_SIZE(scenarios); i++) {
-		for (u32 domain = SIM_MEM_CTRL; domain <= SIM_CPU_CACHE; domain++) {
-			u64 states = sim_states(), sampled = sim_sampled();
-			const char *wrong;
-			struct nl nl;
-
-			sim_seed(1);
-			names_setup(&scenarios[i], &nl, domain);
-			wrong = names_explore(&scenarios[i], &nl, domain, SAMPLES, SIM_NONE, 0);
-			printf("names crash: %s, %s: %llu states%s\n", scenarios[i].name,
-			       domain_names[domain], sim_states() - states,
-			       sim_sampled() > sampled ? " (sampled)" : "");
-			if (!EXPECT(!wrong))
-				printf("\t%s\n", wrong);
-		}
-	}
-}
-
-static const char *explore_sabotaged(const void *scenario, enum sim_domain domain,
-				     enum sim_sabotage what, u32 nth)
+static const char *explore(const void *scenario, enum sim_domain domain, u32 samples,
+			   enum sim_sabotage what, u32 nth)
 {
 	struct nl nl;
 
 	names_setup(scenario, &nl, domain);
-	return names_explore(scenario, &nl, domain, SABOTAGE_SAMPLES, what, nth);
+	return names_explore(scenario, &nl, domain, samples, what, nth);
+}
+
+static void all_scenarios(void (*test)(const struct operation *operation))
+{
+	for (u32 i = 0; i < ARRAY_SIZE(scenarios); i++)
+		test(&(struct operation){
+			.group = "names crash", .name = scenarios[i].name, .spared = scenarios[i].spared,
+			.scenario = &scenarios[i], .explore = explore,
+		});
+}
+
+void names_crash_tests(void)
+{
+	all_scenarios(cut_everywhere);
 }
 
 void names_sabotage_tests(void)
 {
-	for (u32 i = 0; i < ARRAY_SIZE(scenarios); i++)
-		sabotage_all_steps(&(struct sabotaged){
-			.name = scenarios[i].name, .spared = scenarios[i].spared,
-			.scenario = &scenarios[i], .explore = explore_sabotaged,
-		});
+	all_scenarios(sabotage_all_steps);
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Leaves out each fence, flush and copy past the caches of an operation in turn. A power cut must then
+ * Runs an operation with a power cut at every point: no state may be wrong.
+ *
+ * Then leaves out each fence, flush and copy past the caches of the operation in turn. A power cut must now
  * leave a wrong state, or the step is not needed. Tests that don't notice an omission prove nothing, and
  * steps that aren't needed cost time.
  */
@@ -9,10 +11,28 @@
 #include "sabotage.h"
 #include "test.h"
 
-const char *const domain_names[] = { "memory controller", "CPU cache" };
+#define SABOTAGE_SAMPLES	100
+
+static const char *const domain_names[] = { "memory controller", "CPU cache" };
+
+/* In both domains; reports how many states there were. */
+void cut_everywhere(const struct operation *operation)
+{
+	for (u32 domain = SIM_MEM_CTRL; domain <= SIM_CPU_CACHE; domain++) {
+		u64 states = sim_states(), sampled = sim_sampled();
+		const char *wrong;
+
+		sim_seed(1);
+		wrong = operation->explore(operation->scenario, domain, SIM_THOROUGH, SIM_NONE, 0);
+		printf("%s: %s, %s: %llu states%s\n", operation->group, operation->name, domain_names[domain],
+		       sim_states() - states, sim_sampled() > sampled ? " (sampled)" : "");
+		if (!EXPECT(!wrong))
+			printf("\t%s\n", wrong);
+	}
+}
 
 /* Returns how many steps of one kind can be left out without a wrong state. */
-static u32 sabotage(const struct sabotaged *operation, enum sim_domain domain, enum sim_sabotage what)
+static u32 sabotage(const struct operation *operation, enum sim_domain domain, enum sim_sabotage what)
 {
 	static const char *const names[] = { "", "fence", "flush", "copy past the caches" };
 	u32 spared = 0;
@@ -21,7 +41,7 @@ static u32 sabotage(const struct sabotaged *operation, enum sim_domain domain, e
 		const char *wrong;
 
 		sim_seed(1);
-		wrong = operation->explore(operation->scenario, domain, what, nth);
+		wrong = operation->explore(operation->scenario, domain, SABOTAGE_SAMPLES, what, nth);
 		if (!sim_sabotage_reached())
 			return spared;
 		if (!sim_sabotaged())
@@ -34,7 +54,7 @@ static u32 sabotage(const struct sabotaged *operation, enum sim_domain domain, e
 	}
 }
 
-void sabotage_all_steps(const struct sabotaged *operation)
+void sabotage_all_steps(const struct operation *operation)
 {
 	u32 spared = sabotage(operation, SIM_MEM_CTRL, SIM_NO_FENCE) +
 		     sabotage(operation, SIM_MEM_CTRL, SIM_NO_FLUSH) +

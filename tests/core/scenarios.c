@@ -14,10 +14,7 @@
 #include "setups.h"
 #include "test.h"
 
-#include <stdio.h>
-
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof(*(a)))
-#define SAMPLES		SIM_THOROUGH
 
 /* --- superblock --- */
 
@@ -328,39 +325,29 @@ static const struct scenario scenarios[] = {
 	{ .name = "append within a page", .setup = setup_pages, .op = op_append_in_page },
 };
 
-void crash_tests(void)
-{
-	for (u32 i = 0; i < ARRAY_SIZE(scenarios); i++) {
-		for (u32 domain = SIM_MEM_CTRL; domain <= SIM_CPU_CACHE; domain++) {
-			u64 states = sim_states(), sampled = sim_sampled();
-			const char *wrong;
-			struct ps ps;
-
-			sim_seed(1);
-			ps = crash_setup(&scenarios[i], domain);
-			wrong = crash_explore(&scenarios[i], &ps, domain, SAMPLES, SIM_NONE, 0);
-			printf("crash: %s, %s: %llu states%s\n", scenarios[i].name,
-			       domain_names[domain], sim_states() - states,
-			       sim_sampled() > sampled ? " (sampled)" : "");
-			if (!EXPECT(!wrong))
-				printf("\t%s\n", wrong);
-		}
-	}
-}
-
-static const char *explore_sabotaged(const void *scenario, enum sim_domain domain,
-				     enum sim_sabotage what, u32 nth)
+static const char *explore(const void *scenario, enum sim_domain domain, u32 samples,
+			   enum sim_sabotage what, u32 nth)
 {
 	struct ps ps = crash_setup(scenario, domain);
 
-	return crash_explore(scenario, &ps, domain, SABOTAGE_SAMPLES, what, nth);
+	return crash_explore(scenario, &ps, domain, samples, what, nth);
+}
+
+static void all_scenarios(void (*test)(const struct operation *operation))
+{
+	for (u32 i = 0; i < ARRAY_SIZE(scenarios); i++)
+		test(&(struct operation){
+			.group = "crash", .name = scenarios[i].name, .spared = scenarios[i].spared,
+			.scenario = &scenarios[i], .explore = explore,
+		});
+}
+
+void crash_tests(void)
+{
+	all_scenarios(cut_everywhere);
 }
 
 void sabotage_tests(void)
 {
-	for (u32 i = 0; i < ARRAY_SIZE(scenarios); i++)
-		sabotage_all_steps(&(struct sabotaged){
-			.name = scenarios[i].name, .spared = scenarios[i].spared,
-			.scenario = &scenarios[i], .explore = explore_sabotaged,
-		});
+	all_scenarios(sabotage_all_steps);
 }

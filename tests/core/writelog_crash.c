@@ -1,30 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Runs an operation on a log twice from the same image. The first run notes what
- * replay gives at each acknowledgment. In the second the power is cut before
- * each fence and at each acknowledgment, and every state that this can leave
- * (pm_sim.c) must
+ * What a power cut (cuts.c) may leave of a write log. Every state must
  *   - open, or fail to open as it did before or does after;
- *   - replay to just what was there at the last acknowledgment or will be at the
- *     next; right after an acknowledgment, to what was acknowledged;
- *   - have nothing for wl_check() to find once wl_open() has repaired it, but
- *     what was damaged before.
+ *   - replay to just what was there at the last acknowledgment or will be at the next; right after an
+ *     acknowledgment, to what was acknowledged;
+ *   - have nothing for wl_check() to find once wl_open() has repaired it, but what was damaged before.
  */
 #include "writelog_crash.h"
 
 #include <stdlib.h>
 
-#define MAX_ACKS	16
 #define MAX_CHUNKS	16	/* of any log that is checked */
 
 static struct {
 	const struct log_scenario *scenario;
-	bool noting;			/* first run */
-	bool acknowledged;		/* a cut right after an acknowledgment */
-	struct log_view seen[MAX_ACKS + 1];
-	u32 nr_seen;
-	u32 at;				/* the last acknowledgment in the second run */
-	const char *wrong;
+	struct log_view seen[CUTS_MAX_ACKS + 1];
 } run;
 
 static void report(void *arg, const struct wl_damage *damage)
@@ -60,16 +50,16 @@ static const char *judge_format(const struct log_view *before, const struct log_
 	return log_view_between(after, after, now);
 }
 
-static const char *judge(void *image)
+static const char *judge(void *image, u32 at, bool acknowledged)
 {
-	const struct log_view *before = &run.seen[run.at];
-	const struct log_view *after = run.acknowledged ? before : before + 1;
+	const struct log_view *before = &run.seen[at];
+	const struct log_view *after = acknowledged ? before : before + 1;
 	static struct log_view now;
 	const char *why = NULL;
 	struct wl wl;
 	enum wl_error err = wl_open(&wl, image, LOG_SIZE, WL_OPEN_READ_ONLY);
 
-	if (!err && run.acknowledged && check(&wl, &why))
+	if (!err && acknowledged && check(&wl, &why))
 		return why;
 	if (wl_open(&wl, image, LOG_SIZE, 0) != err)
 		return "opening read-only gives another result";
@@ -79,36 +69,21 @@ static const char *judge(void *image)
 		now = (struct log_view){ .err = err };
 	else
 		log_view_read(&now, &wl);
-	if (run.scenario->raw && !run.acknowledged)
+	if (run.scenario->raw && !acknowledged)
 		return judge_format(before, after, &now);
 	if (now.err)
 		return now.err == before->err ? NULL : wl_strerror(now.err);
 	return log_view_between(before, after, &now);
 }
 
-static bool visit(void *image)
+static void note(u32 nr)
 {
-	run.wrong = judge(image);
-	return !run.wrong;
+	log_view_open(&run.seen[nr], sim_live());
 }
 
-static void note(void)
+static void run_op(void *subject)
 {
-	if (run.nr_seen > MAX_ACKS)
-		abort();
-	log_view_open(&run.seen[run.nr_seen++], sim_live());
-}
-
-void log_ack(void)
-{
-	if (run.noting) {
-		note();
-		return;
-	}
-	run.at++;
-	run.acknowledged = true;
-	sim_cut();
-	run.acknowledged = false;
+	run.scenario->op(subject);
 }
 
 void log_format(u32 id, bool data_crc)
@@ -173,33 +148,15 @@ void log_setup(const struct log_scenario *scenario, struct log *log, enum sim_do
 	sim_settle();
 }
 
-/*
- * Runs the operation on the machine as it is, with a power cut everywhere.
- * Returns NULL, or what is wrong with the first wrong state.
- */
+/* Cuts the power at every point of the operation. Returns what is wrong, or NULL. */
 const char *log_explore(const struct log_scenario *scenario, struct log *log,
 			enum sim_domain domain, u32 samples, enum sim_sabotage sabotage, u32 nth)
 {
-	static u8 start[LOG_SIZE];
-	struct log again = *log;
+	const struct cuts cuts = {
+		.size = LOG_SIZE, .subject = log, .subject_size = sizeof(*log),
+		.op = run_op, .note = note, .judge = judge,
+	};
 
-	memcpy(start, sim_live(), LOG_SIZE);
 	run.scenario = scenario;
-	run.noting = true;
-	run.nr_seen = 0;
-	note();
-	scenario->op(log);
-	note();
-
-	sim_start(start, LOG_SIZE, domain);
-	sim_sabotage(sabotage, nth);
-	sim_visit_at_fences(visit, samples);
-	run.noting = false;
-	run.at = 0;
-	run.wrong = NULL;
-	scenario->op(&again);
-	*log = again;
-	log_ack();
-	sim_visit_at_fences(NULL, 0);
-	return run.wrong;
+	return cuts_explore(&cuts, domain, samples, sabotage, nth);
 }

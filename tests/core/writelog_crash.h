@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * Running one operation on a log with a power cut at every point. See
- * writelog_crash.c.
- */
+/* Running one operation on a write log with a power cut at every point. See writelog_crash.c. */
 #ifndef FOREBAY_TESTS_CORE_WRITELOG_CRASH_H
 #define FOREBAY_TESTS_CORE_WRITELOG_CRASH_H
 
-#include "pm_sim.h"
+#include "cuts.h"
 #include "writelog_view.h"
 
 /* A log and what its user keeps in memory. */
@@ -25,9 +22,6 @@ struct log_scenario {
 	void (*op)(struct log *log);
 	u32 spared;			/* steps that can be left out without harm */
 };
-
-/* The operation's word that all it has done so far is durable. */
-void log_ack(void);
 
 void log_setup(const struct log_scenario *scenario, struct log *log, enum sim_domain domain);
 const char *log_explore(const struct log_scenario *scenario, struct log *log,

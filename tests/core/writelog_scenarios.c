@@ -5,18 +5,16 @@
  * operation makes is left out in turn, and then there must be a state that is
  * wrong.
  *
- * Operations are what the target does: they acknowledge (log_ack()) where it
+ * Operations are what the target does: they acknowledge (ack()) where it
  * may complete a write, and rely on nothing else being durable.
  */
 #include "sabotage.h"
 #include "test.h"
 #include "writelog_crash.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof(*(a)))
-#define SAMPLES		SIM_THOROUGH
 
 /* --- setups --- */
 
@@ -123,9 +121,9 @@ static void op_open(struct log *log)
 static void op_bind(struct log *log)
 {
 	wl_bind(&log->wl, 1000, (const u8 *)"0123456789012345678901234567890123456789012345678901234567890123");
-	log_ack();
+	ack();
 	wl_bind(&log->wl, 2000, (const u8 *)"0123456789012345678901234567890123456789012345678901234567890123");
-	log_ack();
+	ack();
 	wl_unbind(&log->wl);
 }
 
@@ -136,21 +134,21 @@ static void op_bind(struct log *log)
 static void op_fingerprint(struct log *log)
 {
 	wl_bind(&log->wl, 1000, (const u8 *)"0123456789012345678901234567890123456789012345678901234567890123");
-	log_ack();
+	ack();
 	wl_fingerprint_set(&log->wl, 0x12345678);
-	log_ack();
+	ack();
 	wl_gen_free(&log->wl, 1);
-	log_ack();
+	ack();
 	wl_fingerprint_set(&log->wl, WL_FINGERPRINT_CHANGING);
-	log_ack();		/* the origin may be changed now */
+	ack();		/* the origin may be changed now */
 	wl_fingerprint_set(&log->wl, 0x9abcdef0);
-	log_ack();
+	ack();
 	wl_gen_free(&log->wl, 0);
-	log_ack();
+	ack();
 	wl_bind(&log->wl, 2000, (const u8 *)"abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijkl");
-	log_ack();
+	ack();
 	wl_fingerprint_set(&log->wl, 0x9abcdef0);
-	log_ack();
+	ack();
 	wl_fingerprint_set(&log->wl, WL_FINGERPRINT_NONE);
 }
 
@@ -158,7 +156,7 @@ static void op_discard(struct log *log)
 {
 	log_entry(log, 0, WL_OP_DISCARD, 7, 3);
 	wl_commit(&log->wl, &log->slots[0]);
-	log_ack();
+	ack();
 	log_entry(log, 0, WL_OP_ZEROES, 1ULL << 50, 1 << 20);
 	wl_commit(&log->wl, &log->slots[0]);
 }
@@ -171,9 +169,9 @@ static void op_write(struct log *log)
 static void op_write_again(struct log *log)
 {
 	log_write(log, 0, 100, 1);
-	log_ack();
+	ack();
 	log_write(log, 0, 100, 1);
-	log_ack();
+	ack();
 	log_write(log, 1, 100, 1);
 }
 
@@ -194,10 +192,10 @@ static void op_two_writers(struct log *log)
 	sim_thread(2);
 	log_entry(log, 0, WL_OP_WRITE, 100, 1);
 	wl_commit(&log->wl, &log->slots[0]);
-	log_ack();
+	ack();
 	sim_thread(1);
 	wl_commit(&log->wl, &log->slots[1]);
-	log_ack();
+	ack();
 	sim_thread(2);
 	log_entry(log, 0, WL_OP_DISCARD, 0, 5);
 	wl_commit(&log->wl, &log->slots[0]);
@@ -213,7 +211,7 @@ static void op_chunk_change(struct log *log)
 	while (!wl_slot_full(&log->wl, slot))
 		log_entry(log, 0, WL_OP_DISCARD, 8, 1);
 	wl_commit(&log->wl, slot);
-	log_ack();
+	ack();
 	wl_slot_take(slot, slot->gen, slot->id, 2);
 	log_write(log, 0, 100, 1);
 }
@@ -225,10 +223,10 @@ static void op_generation_change(struct log *log)
 	log_open_gen(log, 3);
 	sim_thread(2);
 	log_write(log, 0, 100, 1);
-	log_ack();
+	ack();
 	sim_thread(1);
 	wl_gen_seal(&log->wl, 0, 4);
-	log_ack();
+	ack();
 	sim_thread(2);
 	log_write(log, 1, 100, 1);
 }
@@ -236,9 +234,9 @@ static void op_generation_change(struct log *log)
 static void op_reclaim(struct log *log)
 {
 	wl_gen_free(&log->wl, 1);
-	log_ack();
+	ack();
 	wl_gen_free(&log->wl, 0);
-	log_ack();
+	ack();
 	wl_gen_free(&log->wl, 2);
 }
 
@@ -249,7 +247,7 @@ static void op_reuse(struct log *log)
 	log_open_gen(log, 1);
 	sim_thread(2);
 	log_write(log, 1, 100, 1);
-	log_ack();
+	ack();
 	log_entry(log, 0, WL_OP_DISCARD, 1, 1);
 	wl_commit(&log->wl, &log->slots[0]);
 }
@@ -259,17 +257,17 @@ static void op_life(struct log *log)
 {
 	sim_thread(1);
 	log_write(log, 0, 300, 1);
-	log_ack();
+	ack();
 	sim_thread(2);
 	wl_gen_free(&log->wl, 1);
-	log_ack();
+	ack();
 	wl_gen_seal(&log->wl, 2, 4);
-	log_ack();
+	ack();
 	log_open_gen(log, 1);
-	log_ack();
+	ack();
 	sim_thread(1);
 	log_write(log, 0, 100, 1);
-	log_ack();
+	ack();
 	sim_thread(2);
 	wl_gen_free(&log->wl, 0);
 }
@@ -278,9 +276,9 @@ static void op_life(struct log *log)
 static void op_give_up(struct log *log)
 {
 	wl_gen_free(&log->wl, 1);
-	log_ack();
+	ack();
 	log_open_gen(log, 1);
-	log_ack();
+	ack();
 	log_write(log, 0, 100, 1);
 }
 
@@ -316,40 +314,30 @@ static const struct log_scenario scenarios[] = {
 	{ .name = "give a damaged generation up", .setup = setup_damaged_gen, .op = op_give_up },
 };
 
-void log_crash_tests(void)
-{
-	for (u32 i = 0; i < ARRAY_SIZE(scenarios); i++) {
-		for (u32 domain = SIM_MEM_CTRL; domain <= SIM_CPU_CACHE; domain++) {
-			u64 states = sim_states(), sampled = sim_sampled();
-			const char *wrong;
-			struct log log;
-
-			sim_seed(1);
-			log_setup(&scenarios[i], &log, domain);
-			wrong = log_explore(&scenarios[i], &log, domain, SAMPLES, SIM_NONE, 0);
-			printf("log crash: %s, %s: %llu states%s\n", scenarios[i].name,
-			       domain_names[domain], sim_states() - states,
-			       sim_sampled() > sampled ? " (sampled)" : "");
-			if (!EXPECT(!wrong))
-				printf("\t%s\n", wrong);
-		}
-	}
-}
-
-static const char *explore_sabotaged(const void *scenario, enum sim_domain domain,
-				     enum sim_sabotage what, u32 nth)
+static const char *explore(const void *scenario, enum sim_domain domain, u32 samples,
+			   enum sim_sabotage what, u32 nth)
 {
 	struct log log;
 
 	log_setup(scenario, &log, domain);
-	return log_explore(scenario, &log, domain, SABOTAGE_SAMPLES, what, nth);
+	return log_explore(scenario, &log, domain, samples, what, nth);
+}
+
+static void all_scenarios(void (*test)(const struct operation *operation))
+{
+	for (u32 i = 0; i < ARRAY_SIZE(scenarios); i++)
+		test(&(struct operation){
+			.group = "log crash", .name = scenarios[i].name, .spared = scenarios[i].spared,
+			.scenario = &scenarios[i], .explore = explore,
+		});
+}
+
+void log_crash_tests(void)
+{
+	all_scenarios(cut_everywhere);
 }
 
 void log_sabotage_tests(void)
 {
-	for (u32 i = 0; i < ARRAY_SIZE(scenarios); i++)
-		sabotage_all_steps(&(struct sabotaged){
-			.name = scenarios[i].name, .spared = scenarios[i].spared,
-			.scenario = &scenarios[i], .explore = explore_sabotaged,
-		});
+	all_scenarios(sabotage_all_steps);
 }
