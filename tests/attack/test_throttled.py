@@ -27,16 +27,21 @@ def little_fixture():
     clean_up()
 
 
+def limit_writes(rate):
+    """The group's tasks write so many bytes/s to the SSD, or "max"."""
+    number = os.stat(SSD).st_rdev
+    (GROUP / "io.max").write_text(f"{os.major(number)}:{os.minor(number)} wbps={rate}", encoding="ascii")
+
+
 @pytest.fixture(name="throttled")
 def throttled_fixture():
     """A cgroup whose tasks write 1 MiB/s to the SSD, and have little memory for what is not written yet."""
-    number = os.stat(SSD).st_rdev
     Path("/sys/fs/cgroup/cgroup.subtree_control").write_text("+io +memory", encoding="ascii")
     GROUP.mkdir()
-    (GROUP / "io.max").write_text(f"{os.major(number)}:{os.minor(number)} wbps=1048576", encoding="ascii")
+    limit_writes(1 << 20)
     (GROUP / "memory.high").write_text(str(32 << 20), encoding="ascii")
     yield GROUP
-    (GROUP / "io.max").write_text(f"{os.major(number)}:{os.minor(number)} wbps=max", encoding="ascii")
+    limit_writes("max")
     GROUP.rmdir()
 
 
@@ -77,8 +82,7 @@ def test_worker_passes_over_a_busy_file(little, throttled):
         assert little.value("pages_reclaimed") > 2 * little.value("pages_total")
     finally:
         os.kill(child, signal.SIGKILL)
-        number = os.stat(SSD).st_rdev
-        (throttled / "io.max").write_text(f"{os.major(number)}:{os.minor(number)} wbps=max", encoding="ascii")
+        limit_writes("max")
         os.waitpid(child, 0)
         os.close(fd)
     run(f"forebay drain {MOUNT}")

@@ -9,7 +9,7 @@ import pytest
 from conftest import clean_up
 from libc import MAP_SHARED_VALIDATE, MAP_SYNC, Mapping, drop, syncfs
 from stack import LOWER, MKFS, MOUNT, PAGE, run
-from test_cuts import LEFT, LEFT_LOWER, SEEDS, Pair, settled
+from test_cuts import LEFT, LEFT_LOWER, SEEDS, Pair, cut, settled
 
 IDLE = 30       # seconds after which a sync call looks whether a mapping is still stored to; fs/page/times.c
 TICK = 0.02     # more than the resolution of time stamps
@@ -132,9 +132,8 @@ def test_recovery_is_cut_off(pair):
     cuts = pair.after_cuts()
     assert times(next(cuts) / "f") == after
     run(f"umount {MOUNT} && umount {LOWER}")
-    numbers = [device[len("/dev/forebay-emu"):] for device in (pair.storage_left, pair.storage, pair.cache_left, pair.cache)]
     for seed in SEEDS:
-        run("forebay emu cut --seed {} {}:{} {}:{}".format(seed, *numbers))
+        cut([(pair.storage_left, pair.storage), (pair.cache_left, pair.cache)], f"--seed {seed}")
         pair.mount(pair.storage, pair.cache, LOWER, MOUNT)
         stat = os.stat(MOUNT / "f")
         assert (stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size) == (*after, 4 * PAGE + 100)

@@ -24,6 +24,12 @@ COLLAPSE = 8
 emulated_devices = module_fixture       # for each test here, too
 
 
+def cut(devices, options=""):
+    """Copies what a cut at this moment leaves of devices to others; pairs of them."""
+    pairs = [":".join(device[len("/dev/forebay-emu"):] for device in pair) for pair in devices]
+    run(f"forebay emu cut {options} {' '.join(pairs)}")
+
+
 class Pair:
     """forebay over ext4, and copies of what power cuts leave of it."""
 
@@ -51,11 +57,14 @@ class Pair:
             os.close(fd)
             return [table[i] & 3 for i in range(0, len(table), 64) if table[i] & 3]
 
+    def cut(self, options=""):
+        """Copies what a cut at this moment leaves of both devices."""
+        cut([(self.storage, self.storage_left), (self.cache, self.cache_left)], options)
+
     def after_cuts(self):
         """Mounts in turn what each of some cuts at this moment leaves."""
-        numbers = [device[len("/dev/forebay-emu"):] for device in (self.storage, self.storage_left, self.cache, self.cache_left)]
         for seed in SEEDS:
-            run("forebay emu cut --seed {} {}:{} {}:{}".format(seed, *numbers))
+            self.cut(f"--seed {seed}")
             self.mount(self.storage_left, self.cache_left, LEFT_LOWER, LEFT)
             yield LEFT
             run(f"umount {LEFT} && umount {LEFT_LOWER}")
@@ -101,8 +110,7 @@ def test_drain_right_after_the_mount(pair):
         os.pwrite(fd, b"n" * PAGE, page * PAGE)
     os.fdatasync(fd)
     os.ftruncate(fd, 3 * PAGE)      # recovery does it again, and has to make it durable
-    numbers = [device[len("/dev/forebay-emu"):] for device in (pair.storage, pair.storage_left, pair.cache, pair.cache_left)]
-    run("forebay emu cut {}:{} {}:{}".format(*numbers))
+    pair.cut()
     os.close(fd)
     left, sectors = pair.storage_left, int(run(f"blockdev --getsz {pair.storage_left}"))
     run(f"dmsetup create slow --table '0 {sectors} delay {left} 0 0 {left} 0 700'; dmsetup mknodes")
