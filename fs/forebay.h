@@ -204,7 +204,7 @@ struct fb_inode {
 	u64 record_size;		/* the size in it; this and the next three: page/size.c */
 	loff_t durable_size;		/* a crash leaves at least this size; */
 	loff_t below_size;		/* the same without its record; raised with i_lock */
-	unsigned int truncate_seq;		/* odd while the file is truncated; page/size.c */
+	unsigned int truncate_seq;	/* odd while the file is truncated; page/size.c */
 	s64 record_time, below_time, durable_time;	/* page/times.c */
 	unsigned long stored_since;	/* FB_STORED_DAX is set; in jiffies */
 	struct file *wb_file;		/* lower file, for writeback; while there is a record */
@@ -268,7 +268,7 @@ struct fb_sb {
 	struct {			/* pin/limit.c */
 		spinlock_t lock;
 		struct list_head users;	/* that have pinned something: struct fb_pin_user */
-		unsigned long charged, most, most_of_user;	/* in pages */
+		unsigned long charged, max, max_of_user;	/* in pages */
 		u32 files_charged;	/* a file that several users have pinned counts for each */
 	} pins;
 

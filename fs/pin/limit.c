@@ -58,13 +58,13 @@ static struct fb_pin_user *fb_pin_user_find(struct fb_sb *fsb, kuid_t uid)
 static bool fb_pin_allowed(struct fb_sb *fsb, const struct fb_pin_user *user, bool privileged,
 			   unsigned long pages, u32 files)
 {
-	u32 most_files = fsb->ps.nr_files / 2;
+	u32 max_files = fsb->ps.nr_files / 2;
 
 	lockdep_assert_held(&fsb->pins.lock);
-	if (fsb->pins.charged + pages > fsb->pins.most || fsb->pins.files_charged + files > most_files)
+	if (fsb->pins.charged + pages > fsb->pins.max || fsb->pins.files_charged + files > max_files)
 		return false;
-	return privileged || ((user ? user->pages : 0) + pages <= fsb->pins.most_of_user &&
-			      (user ? user->files : 0) + files <= most_files / 2);
+	return privileged || ((user ? user->pages : 0) + pages <= fsb->pins.max_of_user &&
+			      (user ? user->files : 0) + files <= max_files / 2);
 }
 
 /* Charges the user of @fresh, which enters the list if the user isn't in it. Returns NULL over a limit. */

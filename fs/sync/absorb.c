@@ -11,9 +11,9 @@
  *     bytes and not into the call, and its bytes would be written to storage twice;
  *   - if it isn't known which pages are owed (tracker.c).
  *
- * Pages are locked by windows, and published by batches, so that readers and writers of the file don't wait
- * for the whole sync. A sync that ends midway, for lack of a free page, leaves in PMem what has moved, and
- * goes below for all.
+ * Pages are locked in windows, and enter the index in batches, so that readers and writers of the file don't
+ * wait for the whole sync. A sync that ends midway, for lack of a free page, leaves in PMem what has moved,
+ * and goes below for all.
  */
 #include "../page/alloc.h"
 #include "../page/index.h"

@@ -117,13 +117,13 @@ int fb_set_pin_limits(struct fb_sb *fsb, struct fs_context *fc)
 			       size >> 10);
 	spin_lock(&fsb->pins.lock);
 	if (opt->pin_limit != FB_NO_LIMIT)
-		fsb->pins.most = opt->pin_limit >> PAGE_SHIFT;
+		fsb->pins.max = opt->pin_limit >> PAGE_SHIFT;
 	else if (fc->purpose == FS_CONTEXT_FOR_MOUNT)
-		fsb->pins.most = fsb->ps.nr_pages / 2;
+		fsb->pins.max = fsb->ps.nr_pages / 2;
 	if (opt->pin_limit_user != FB_NO_LIMIT)
-		fsb->pins.most_of_user = opt->pin_limit_user >> PAGE_SHIFT;
+		fsb->pins.max_of_user = opt->pin_limit_user >> PAGE_SHIFT;
 	else if (fc->purpose == FS_CONTEXT_FOR_MOUNT)
-		fsb->pins.most_of_user = fsb->ps.nr_pages / 4;
+		fsb->pins.max_of_user = fsb->ps.nr_pages / 4;
 	spin_unlock(&fsb->pins.lock);
 	return 0;
 }

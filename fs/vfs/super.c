@@ -92,7 +92,7 @@ static int fb_show_options(struct seq_file *m, struct dentry *root)
 
 	seq_show_option(m, "cache", fsb->cache_path);
 	seq_printf(m, ",mode=%s,pin_limit=%luk,pin_limit_user=%luk", fb_mode_name(fsb->mode),
-		   fsb->pins.most << (PAGE_SHIFT - 10), fsb->pins.most_of_user << (PAGE_SHIFT - 10));
+		   fsb->pins.max << (PAGE_SHIFT - 10), fsb->pins.max_of_user << (PAGE_SHIFT - 10));
 	if (fsb->is_volatile)
 		seq_puts(m, ",allow_volatile_cache");
 	if (fsb->zero_freed)
