@@ -41,34 +41,37 @@
 #define FB_BREAK_ORDER	0
 #endif
 
+/* A writeback of a range of one file, and the batch that it is at. */
 struct fb_batch {
 	struct fb_inode *fi;
+	pgoff_t next, last;		/* pages that it has not looked at yet */
+	xa_mark_t mark;			/* of the pages that it writes */
+	bool more;			/* there may be some in the range */
+	bool lost;			/* a page was left out because it is bad */
+	int err;
 	unsigned int nr;
 	DECLARE_BITMAP(changed, FB_WRITEBACK_BATCH);	/* the others are the same below */
-	bool lost;			/* a page was left out because it is bad */
 	struct fb_page *pages[FB_WRITEBACK_BATCH];
 	u8 bounce[FB_BOUNCE_PAGES * PAGE_SIZE];
 };
 
-/* Step 1. Returns false when no out-of-sync page is left in the range. */
-static bool fb_batch_begin(struct fb_inode *fi, struct fb_batch *batch, pgoff_t first, pgoff_t last,
-			   xa_mark_t mark)
+/* Step 1. Returns false when no page with the mark is left in the range. */
+static bool fb_batch_begin(struct fb_inode *fi, struct fb_batch *batch)
 {
-	unsigned long index = first;
+	unsigned long index = batch->next, first, last;
 	struct fb_page *page;
 
 	lockdep_assert_held_write(&fi->io_sem);
-	batch->fi = fi;
 	batch->nr = 0;
 	while (batch->nr < FB_WRITEBACK_BATCH) {
-		page = xa_find(&fi->index, &index, last, mark);
+		page = xa_find(&fi->index, &index, batch->last, batch->mark);
 		if (!page)
 			break;
 		if (page->bad)
 			batch->lost = true;
 		else
 			batch->pages[batch->nr++] = page;
-		if (index++ == last)
+		if (index++ == batch->last)
 			break;
 	}
 	if (!batch->nr)
@@ -217,41 +220,53 @@ static int fb_batch_end(struct fb_inode *fi, struct fb_batch *batch, int err)
 	return err;
 }
 
-static struct fb_batch *fb_batch_alloc(void)
+/* Begins a writeback of the pages of a range that have the mark. Returns NULL if the file has none. */
+static struct fb_batch *fb_batch_alloc(struct fb_inode *fi, pgoff_t first, pgoff_t last, xa_mark_t mark)
 {
-	struct fb_batch *batch = kvmalloc(sizeof(*batch), GFP_NOFS | __GFP_NOFAIL);
+	struct fb_batch *batch;
 
+	if (!xa_marked(&fi->index, mark))
+		return NULL;
+	batch = kvmalloc(sizeof(*batch), GFP_NOFS | __GFP_NOFAIL);
+	batch->fi = fi;
+	batch->next = first;
+	batch->last = last;
+	batch->mark = mark;
+	batch->more = true;
 	batch->lost = false;
+	batch->err = 0;
 	return batch;
 }
 
-/*
- * Writes one batch, from page *first on, which becomes the next to look at; *more: there may be some.
- * The caller holds wb_lock.
- */
-static int fb_writeback_batch(struct fb_inode *fi, struct fb_batch *batch, pgoff_t *first, pgoff_t last,
-			      xa_mark_t mark, bool *more)
+/* Whether the writeback goes on. */
+static bool fb_batch_more(const struct fb_batch *batch)
+{
+	return batch && batch->more && !batch->err;
+}
+
+/* Writes one batch. The caller holds wb_lock. */
+static void fb_writeback_batch(struct fb_inode *fi, struct fb_batch *batch)
+{
+	lockdep_assert_held(&fi->wb_lock);
+	down_write(&fi->io_sem);
+	batch->more = fb_batch_begin(fi, batch);
+	up_write(&fi->io_sem);
+	if (!batch->more)
+		return;
+	batch->next = batch->pages[batch->nr - 1]->index + 1;
+	batch->more = batch->next && batch->next <= batch->last;
+	batch->err = fb_batch_end(fi, batch, fb_batch_write(fi, batch));
+	cond_resched();
+}
+
+/* Ends the writeback. Returns 0 or the error. */
+static int fb_batch_free(struct fb_batch *batch)
 {
 	int err;
 
-	lockdep_assert_held(&fi->wb_lock);
-	down_write(&fi->io_sem);
-	*more = fb_batch_begin(fi, batch, *first, last, mark);
-	up_write(&fi->io_sem);
-	if (!*more)
+	if (!batch)
 		return 0;
-	*first = batch->pages[batch->nr - 1]->index + 1;
-	*more = *first && *first <= last;
-	err = fb_batch_end(fi, batch, fb_batch_write(fi, batch));
-	cond_resched();
-	return err;
-}
-
-/* Ends a writeback of several batches. */
-static int fb_batch_free(struct fb_batch *batch, int err)
-{
-	if (batch->lost && !err)
-		err = -EIO;
+	err = batch->lost && !batch->err ? -EIO : batch->err;
 	kvfree(batch);
 	return err;
 }
@@ -269,36 +284,26 @@ static int fb_batch_free(struct fb_batch *batch, int err)
  */
 int fb_writeback_locked(struct fb_inode *fi, pgoff_t first, pgoff_t last)
 {
-	struct fb_batch *batch;
-	bool more = true;
-	int err = 0;
+	struct fb_batch *batch = fb_batch_alloc(fi, first, last, FB_MARK_OUT_OF_SYNC);
 
 	lockdep_assert_held(&fi->wb_lock);
-	if (!xa_marked(&fi->index, FB_MARK_OUT_OF_SYNC))
-		return 0;
-	batch = fb_batch_alloc();
-	while (more && !err)
-		err = fb_writeback_batch(fi, batch, &first, last, FB_MARK_OUT_OF_SYNC, &more);
-	return fb_batch_free(batch, err);
+	while (fb_batch_more(batch))
+		fb_writeback_batch(fi, batch);
+	return fb_batch_free(batch);
 }
 
 static int fb_writeback_batches(struct fb_inode *fi, pgoff_t first, pgoff_t last, bool killable)
 {
-	struct fb_batch *batch;
-	bool more = true;
-	int err = 0;
+	struct fb_batch *batch = fb_batch_alloc(fi, first, last, FB_MARK_OUT_OF_SYNC);
 
-	if (!xa_marked(&fi->index, FB_MARK_OUT_OF_SYNC))
-		return 0;
-	batch = fb_batch_alloc();
-	while (more && !err) {
+	while (fb_batch_more(batch)) {
 		mutex_lock(&fi->wb_lock);
-		err = fb_writeback_batch(fi, batch, &first, last, FB_MARK_OUT_OF_SYNC, &more);
+		fb_writeback_batch(fi, batch);
 		mutex_unlock(&fi->wb_lock);
-		if (killable && more && !err && fatal_signal_pending(current))
-			err = -EINTR;
+		if (killable && fb_batch_more(batch) && fatal_signal_pending(current))
+			batch->err = -EINTR;
 	}
-	return fb_batch_free(batch, err);
+	return fb_batch_free(batch);
 }
 
 /**
@@ -346,19 +351,13 @@ bool fb_wb_lock_soon(struct fb_inode *fi)
  */
 int fb_writeback_for_reclaim(struct fb_inode *fi)
 {
-	struct fb_batch *batch;
-	pgoff_t first = 0;
-	bool more = true;
-	int err = 0;
+	struct fb_batch *batch = fb_batch_alloc(fi, 0, ULONG_MAX, FB_MARK_RECLAIM);
 
-	if (!xa_marked(&fi->index, FB_MARK_RECLAIM))
-		return 0;
-	batch = fb_batch_alloc();
-	while (more && !err && fb_wb_lock_soon(fi)) {
-		err = fb_writeback_batch(fi, batch, &first, ULONG_MAX, FB_MARK_RECLAIM, &more);
+	while (fb_batch_more(batch) && fb_wb_lock_soon(fi)) {
+		fb_writeback_batch(fi, batch);
 		mutex_unlock(&fi->wb_lock);
 	}
-	return fb_batch_free(batch, err);
+	return fb_batch_free(batch);
 }
 
 /**
