@@ -37,6 +37,18 @@ static void trim(struct nl *nl, u64 end)
 		abort();
 }
 
+static void reopen(struct nl *nl)
+{
+	if (nl_open(nl, sim_live(), NAMES_SIZE, names_open_flags()))
+		abort();
+}
+
+static void empty(struct nl *nl)
+{
+	if (nl_empty(nl))
+		abort();
+}
+
 /* --- setups --- */
 
 static void setup_some(struct nl *nl)
@@ -83,8 +95,7 @@ static void setup_recovery(struct nl *nl)
 	nl_beat(nl, 100, 200);
 	append(nl, NL_CREATE, 5);
 	sim_settle();
-	if (nl_open(nl, sim_live(), NAMES_SIZE, names_open_flags()))
-		abort();
+	reopen(nl);
 }
 
 static void setup_foreign(struct nl *nl)
@@ -122,8 +133,7 @@ static void setup_bad_words(struct nl *nl)
 	nl->words->commit.word ^= cpu_to_le64(4);
 	nl->words->decided.word = cpu_to_le64(12345);
 	sim_settle();
-	if (nl_open(nl, sim_live(), NAMES_SIZE, names_open_flags()))
-		abort();
+	reopen(nl);
 }
 
 /* --- operations --- */
@@ -132,12 +142,6 @@ static void op_format(struct nl *nl)
 {
 	(void)nl;
 	names_format(sim_live(), 1);
-}
-
-static void op_open(struct nl *nl)
-{
-	if (nl_open(nl, sim_live(), NAMES_SIZE, names_open_flags()))
-		abort();
 }
 
 static void op_commit(struct nl *nl)
@@ -254,23 +258,23 @@ static void decide(struct nl *nl)
 		abort();
 }
 
-/* Recovery, and the next life; which has a recovery, too. */
-static void op_recovery(struct nl *nl)
+static void recover(struct nl *nl)
 {
 	decide(nl);
 	ack();
-	if (nl_empty(nl))
-		abort();
+	empty(nl);
+}
+
+/* Recovery, and the next life; which has a recovery, too. */
+static void op_recovery(struct nl *nl)
+{
+	recover(nl);
 	ack();
 	append(nl, NL_LINK, 1);
 	commit(nl, append(nl, NL_CREATE, 2));
 	ack();
-	if (nl_open(nl, sim_live(), NAMES_SIZE, names_open_flags()))
-		abort();
-	decide(nl);
-	ack();
-	if (nl_empty(nl))
-		abort();
+	reopen(nl);
+	recover(nl);
 }
 
 /* The module is loaded again without a power cut: the tail is in the CPU's caches. */
@@ -280,18 +284,13 @@ static void op_restart(struct nl *nl)
 	append(nl, NL_CREATE, 1);
 	append(nl, NL_LINK, 2);
 	sim_thread(2);
-	if (nl_open(nl, sim_live(), NAMES_SIZE, names_open_flags()))
-		abort();
-	decide(nl);
-	ack();
-	if (nl_empty(nl))
-		abort();
+	reopen(nl);
+	recover(nl);
 }
 
 static void op_empty(struct nl *nl)
 {
-	if (nl_empty(nl))
-		abort();
+	empty(nl);
 	ack();
 	append(nl, NL_CREATE, 1);
 	commit(nl, append(nl, NL_LINK, 2));
@@ -308,8 +307,8 @@ static const struct names_scenario scenarios[] = {
 	{ .name = "format a foreign region", .raw = true, .setup = setup_foreign, .op = op_format,
 	  .spared = 6 },
 	{ .name = "format over a log", .raw = true, .setup = setup_old_log, .op = op_format },
-	{ .name = "open, copy A bad", .setup = setup_bad_a, .op = op_open },
-	{ .name = "open, copy B bad", .setup = setup_bad_b, .op = op_open },
+	{ .name = "open, copy A bad", .setup = setup_bad_a, .op = reopen },
+	{ .name = "open, copy B bad", .setup = setup_bad_b, .op = reopen },
 	{ .name = "first commit", .op = op_commit },
 	{ .name = "commit behind a tail", .setup = setup_tail, .op = op_commit },
 	{ .name = "commit round the end of the ring", .setup = setup_round,
