@@ -220,6 +220,7 @@ struct fb_inode {
 		u64 birth;		/* place of its creation's record; 0: not known */
 		u64 counter;		/* of the lower directory, after our last change of it */
 		unsigned int life;	/* of the log, when it was read */
+		s64 mtime, ctime;	/* that records have, in ns; ctime 0: none */
 	} names;
 };
 

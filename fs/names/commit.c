@@ -74,6 +74,22 @@ int fb_names_commit_file(struct fb_inode *fi)
 }
 
 /**
+ * fb_names_have_times() - whether records have the times that a file has now
+ * @fi: the inode
+ *
+ * Context: any.
+ * Return: true if fb_names_commit_file() makes them durable.
+ */
+bool fb_names_have_times(const struct fb_inode *fi)
+{
+	struct timespec64 ctime = inode_get_ctime(fi->lower), mtime = inode_get_mtime(fi->lower);
+	s64 known = READ_ONCE(fi->names.ctime);
+
+	return known && timespec64_to_ns(&ctime) == known &&
+	       timespec64_to_ns(&mtime) == READ_ONCE(fi->names.mtime);
+}
+
+/**
  * fb_names_keep_birth() - make the record of a file's creation durable, if it has one
  * @fi: the inode
  *

@@ -7,6 +7,7 @@
 
 int fb_names_commit_all(struct fb_sb *fsb);
 int fb_names_commit_file(struct fb_inode *fi);
+bool fb_names_have_times(const struct fb_inode *fi);
 void fb_names_keep_birth(struct fb_inode *fi);
 
 #endif

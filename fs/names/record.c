@@ -122,6 +122,7 @@ static bool fb_names_enter(struct fb_name_record *rec, struct fb_sb *fsb, enum n
 	rec->names = names;
 	rec->fits = true;
 	rec->nr_dirs = 0;
+	rec->object = NULL;
 	rec->wants_barrier = false;
 	memset(&rec->change, 0, sizeof(rec->change));
 	rec->change.kind = kind;
@@ -223,6 +224,7 @@ void fb_names_begin_link(struct fb_name_record *rec, struct dentry *dentry, stru
 	fb_record_dir(rec, dentry->d_parent, &rec->change.dir, HAS(DIR));
 	fb_record_name(rec, dentry, &rec->change.name, HAS(NAME));
 	fb_record_object(rec, d_inode(old), fb_lower_dentry(old), &rec->change.object, HAS(OBJECT));
+	rec->object = FB_I(d_inode(old))->lower;
 	fb_names_reserve(rec);
 }
 
@@ -243,6 +245,7 @@ void fb_names_begin_remove(struct fb_name_record *rec, struct dentry *dentry)
 	fb_record_dir(rec, dentry->d_parent, &rec->change.dir, HAS(DIR));
 	fb_record_name(rec, dentry, &rec->change.name, HAS(NAME));
 	fb_record_object(rec, inode, fb_lower_dentry(dentry), &rec->change.object, HAS(OBJECT));
+	rec->object = FB_I(inode)->lower;
 	if (S_ISDIR(inode->i_mode))
 		fb_record_count(rec, inode, &rec->change.self, HAS(SELF), false);
 	fb_names_reserve(rec);
@@ -278,6 +281,7 @@ void fb_names_begin_rename(struct fb_name_record *rec, struct dentry *old, struc
 	fb_record_name(rec, old, &c->name, HAS(NAME));
 	fb_record_name(rec, new, &c->name2, HAS(NAME2));
 	fb_record_object(rec, inode, fb_lower_dentry(old), &c->object, HAS(OBJECT));
+	rec->object = FB_I(inode)->lower;
 	if (S_ISDIR(inode->i_mode))
 		fb_record_count(rec, inode, &c->self, HAS(SELF), false);
 	if (target) {
@@ -311,9 +315,18 @@ void fb_names_begin_attr(struct fb_name_record *rec, struct dentry *dentry, bool
 	fb_names_reserve(rec);
 }
 
-static void fb_record_attr(struct nl_attr *attr, const struct inode *lower)
+/* Writes may move the times meanwhile. Then the record has the older ones, and inodes are told of these. */
+static void fb_record_times(struct fb_name_record *rec, const struct inode *lower)
 {
-	struct timespec64 atime = inode_get_atime(lower), mtime = inode_get_mtime(lower);
+	struct timespec64 mtime = inode_get_mtime(lower);
+
+	rec->mtime = timespec64_to_ns(&mtime);
+	rec->ctime = fb_ctime(lower);
+}
+
+static void fb_record_attr(struct nl_attr *attr, const struct inode *lower, s64 mtime)
+{
+	struct timespec64 atime = inode_get_atime(lower);
 
 	*attr = (struct nl_attr){
 		.mask = NL_ATTR_MODE | NL_ATTR_UID | NL_ATTR_GID | NL_ATTR_RDEV | NL_ATTR_ATIME | NL_ATTR_MTIME,
@@ -322,7 +335,7 @@ static void fb_record_attr(struct nl_attr *attr, const struct inode *lower)
 		.gid = from_kgid(&init_user_ns, lower->i_gid),
 		.rdev = new_encode_dev(lower->i_rdev),
 		.atime = timespec64_to_ns(&atime),
-		.mtime = timespec64_to_ns(&mtime),
+		.mtime = mtime,
 	};
 }
 
@@ -350,16 +363,19 @@ static bool fb_record_result(struct fb_name_record *rec, struct fb_sb *fsb, stru
 	struct nl_change *c = &rec->change;
 	struct inode *inode;
 
-	if (!(c->has & HAS(ATTR)))
+	if (!(c->has & HAS(ATTR))) {
+		fb_record_times(rec, rec->object);
 		return true;
+	}
 	if (d_really_is_negative(lower))
 		return false;
 	inode = d_inode(lower);
-	fb_record_attr(&c->attr, inode);
+	fb_record_times(rec, inode);
+	fb_record_attr(&c->attr, inode, rec->mtime);
 	if (c->kind == NL_SETATTR)
 		return true;
 	if (c->has & HAS(SELF))
-		c->self.ctime = fb_ctime(inode);
+		c->self.ctime = rec->ctime;
 	rec->wants_barrier |= fb_has_more(lower);
 	return fb_identify(fsb, inode, lower, &c->object);
 }
@@ -369,13 +385,14 @@ static bool fb_record_counts(struct fb_name_record *rec)
 {
 	for (unsigned int i = 0; i < rec->nr_dirs; i++) {
 		struct fb_name_dir *dir = &rec->dirs[i];
+		bool is_dir = S_ISDIR(dir->fi->lower->i_mode);
 		u64 now = inode_peek_iversion(dir->fi->lower);
 
 		if (now <= dir->count->before && dir->must)
 			return false;
-		if (now <= dir->count->before || !S_ISDIR(dir->fi->lower->i_mode))
+		if (now <= dir->count->before || !is_dir)
 			dir->count->before = 0;		/* it says nothing */
-		dir->count->ctime = fb_ctime(dir->fi->lower);
+		dir->count->ctime = is_dir ? fb_ctime(dir->fi->lower) : rec->ctime;
 		dir->fi->names.counter = now;
 		dir->fi->names.life = rec->names->life;
 	}
@@ -472,6 +489,19 @@ void fb_names_end(struct fb_name_record *rec, struct dentry *lower, int err)
 	up_read(&names->changes);
 }
 
+/*
+ * A record of attributes has the file's times. Any other change moves ctime alone. After a crash ctime may
+ * then be that of replay, so an fsync owes only an mtime that isn't durable yet.
+ */
+static void fb_names_note_times(const struct fb_name_record *rec, struct fb_inode *fi)
+{
+	if (!(rec->change.has & HAS(ATTR)) && rec->mtime != fi->names.mtime &&
+	    rec->mtime != READ_ONCE(fi->durable_time))
+		return;
+	WRITE_ONCE(fi->names.mtime, rec->mtime);
+	WRITE_ONCE(fi->names.ctime, rec->ctime);
+}
+
 /**
  * fb_names_note() - tell an inode what its sync calls have to commit
  * @rec: after fb_names_end()
@@ -488,5 +518,7 @@ bool fb_names_note(const struct fb_name_record *rec, struct inode *inode)
 	WRITE_ONCE(fi->names.end, rec->end);
 	if (rec->change.kind == NL_CREATE || rec->change.kind == NL_TMPFILE)
 		fi->names.birth = rec->change.object.birth;
+	if (!rec->object || rec->object == fi->lower)
+		fb_names_note_times(rec, fi);
 	return true;
 }

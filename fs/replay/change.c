@@ -82,6 +82,28 @@ struct dentry *fb_make_name(struct fb_sb *fsb, struct dentry *dir, const struct 
 	return child;
 }
 
+/*
+ * A new name, or one less, moves a file's ctime. It goes back to what it was: fb_recover_attach() and attr.c
+ * take it for the time of the last change of data or attributes. If power fails in between, the file may
+ * have an older mtime than it should.
+ */
+static void fb_keep_ctime(struct fb_sb *fsb, struct inode *inode, struct timespec64 ctime)
+{
+	struct iattr attr = { };
+	struct dentry *alias;
+
+	if (!S_ISREG(inode->i_mode) || !inode->i_nlink)
+		return;
+	ihold(inode);
+	alias = d_obtain_alias(inode);	/* the name may be gone; takes the reference */
+	if (IS_ERR(alias))
+		return;
+	inode_lock(inode);
+	fb_set_attr_at(mnt_idmap(fsb->lower.mnt), alias, &attr, ctime);
+	inode_unlock(inode);
+	dput(alias);
+}
+
 /**
  * fb_link_name() - give an object below one more name
  * @fsb: the mount
@@ -93,6 +115,7 @@ struct dentry *fb_make_name(struct fb_sb *fsb, struct dentry *dir, const struct 
  */
 int fb_link_name(struct fb_sb *fsb, struct dentry *object, struct dentry *dir, const struct qstr *name)
 {
+	struct timespec64 ctime = inode_get_ctime(d_inode(object));
 	struct mnt_idmap *idmap = mnt_idmap(fsb->lower.mnt);
 	int err = mnt_want_write(fsb->lower.mnt);
 	struct dentry *child;
@@ -104,6 +127,8 @@ int fb_link_name(struct fb_sb *fsb, struct dentry *object, struct dentry *dir, c
 	if (!err)
 		err = vfs_link(object, idmap, d_inode(dir), child, NULL);
 	compat_end_changing(child);
+	if (!err)
+		fb_keep_ctime(fsb, d_inode(object), ctime);
 	mnt_drop_write(fsb->lower.mnt);
 	return err;
 }
@@ -121,17 +146,26 @@ int fb_remove_name(struct fb_sb *fsb, struct dentry *dir, const struct qstr *nam
 {
 	struct mnt_idmap *idmap = mnt_idmap(fsb->lower.mnt);
 	int err = mnt_want_write(fsb->lower.mnt);
+	struct timespec64 ctime;
+	struct inode *inode = NULL;
 	struct dentry *child;
 
 	if (err)
 		return err;
 	child = compat_start_changing(idmap, dir, name, true);
 	err = PTR_ERR_OR_ZERO(child);
-	if (!err && is_dir)
+	if (!err && is_dir) {
 		err = compat_vfs_rmdir(idmap, d_inode(dir), child);
-	else if (!err)
+	} else if (!err) {
+		inode = d_inode(child);
+		ihold(inode);
+		ctime = inode_get_ctime(inode);
 		err = vfs_unlink(idmap, d_inode(dir), child, NULL);
+	}
 	compat_end_changing(child);
+	if (inode && !err)
+		fb_keep_ctime(fsb, inode, ctime);
+	iput(inode);
 	mnt_drop_write(fsb->lower.mnt);
 	return err;
 }
@@ -155,14 +189,25 @@ int fb_move_name(struct fb_sb *fsb, struct dentry *from, const struct qstr *old_
 		.new_parent = to,
 	};
 	int err = mnt_want_write(fsb->lower.mnt);
+	struct timespec64 ctime;
+	struct inode *inode;
 
 	if (err)
 		return err;
 	err = compat_start_renaming(&rd, old_name, new_name);
-	if (!err) {
-		err = d_really_is_negative(rd.old_dentry) ? -ESTALE : compat_vfs_rename(&rd);
-		compat_end_renaming(&rd);
+	if (err)
+		goto drop;
+	inode = d_inode(rd.old_dentry);
+	if (inode) {
+		ihold(inode);
+		ctime = inode_get_ctime(inode);
 	}
+	err = inode ? compat_vfs_rename(&rd) : -ESTALE;
+	compat_end_renaming(&rd);
+	if (!err)
+		fb_keep_ctime(fsb, inode, ctime);
+	iput(inode);
+drop:
 	mnt_drop_write(fsb->lower.mnt);
 	return err;
 }

@@ -283,8 +283,8 @@ static bool fb_sync_in_pmem(struct fb_inode *fi, struct file *file, bool datasyn
 			fb_absorb(fi);
 		assign_bit(FB_SYNCED_IN_PMEM, &fi->flags, !below);
 	}
-	return below || fb_sync_size(fi, &end_of_file, datasync) || (!datasync && fb_sync_time(fi)) ||
-	       fb_names_commit_file(fi);
+	return below || fb_sync_size(fi, &end_of_file, datasync) ||
+	       (!datasync && !fb_names_have_times(fi) && fb_sync_time(fi)) || fb_names_commit_file(fi);
 }
 
 /**
