@@ -31,6 +31,8 @@ FS, CACHE, BIN = os.environ["LOWER_TYPE"], int(os.environ["CACHE_BYTES"]), Path(
 LOWER, TOP = "/mnt/lower", "/mnt/forebay"
 MKFS = {"ext4": ["mkfs.ext4", "-Fq", "-b", "4096", "-E", "lazy_itable_init=0,lazy_journal_init=0,nodiscard"],
         "xfs": ["mkfs.xfs", "-qfK"]}
+NAMES = os.environ["NAMES"]         # size of the name log; "": not the campaign about names
+PREFIX = "names-" if NAMES else ""
 FSCK = {"ext4": ["e2fsck", "-fn"], "xfs": ["xfs_repair", "-n"]}
 
 
@@ -84,12 +86,12 @@ class Stack:
     def make(self):
         """Makes the lower file system and formats the cache."""
         must(*MKFS[FS], self.device(0))
-        must("forebay", "format", "--force", self.device(1))
+        must("forebay", "format", "--force", *(["--names", NAMES] if NAMES not in ("", "none") else []), self.device(1))
 
-    def attach(self):
+    def attach(self, order):
         """Mounts both file systems; the mount recovers what is in the cache."""
         try:
-            emulated.mount(self.device(0), LOWER, FS)
+            emulated.mount(self.device(0), LOWER, FS, order["lower_options"])
             emulated.mount(LOWER, TOP, "forebay", f"cache={self.device(1)},allow_volatile_cache")
         except OSError as problem:
             fail(str(problem))
@@ -119,20 +121,34 @@ class Stack:
 
 
 def recover(stack, order):
-    """Attaches what a cut left, perhaps only after another."""
-    if order["in_recovery"] is not None:
-        timer = threading.Timer(order["in_recovery"], stack.cut, (order["seed"] ^ 1,))
+    """Attaches what a cut left, perhaps only after others."""
+    for number, moment in enumerate(order["in_recovery"], 1):
+        timer = threading.Timer(moment, stack.cut, (order["seed"] ^ number,))
         timer.start()
-        stack.attach()
+        stack.attach(order)
         timer.join()
         stack.detach()
         stack.swap()
-    stack.attach()
+    stack.attach(order)
+    tell_replayed()
+
+
+def tell_replayed():
+    """How much the name log had; a campaign whose log is not in use would show nothing."""
+    if NAMES in ("", "none"):
+        return
+    log = next(Path("/sys/fs/forebay").glob("*/names_state")).parent
+    state = (log / "names_state").read_text(encoding="ascii").strip()
+    if state not in ("on", "off"):
+        fail(f"the name log is not in use: {state}")
+    print("replayed", (log / "names_replayed").read_text(encoding="ascii").strip(), flush=True)
 
 
 def dump(top, order, name):
     """For the host."""
-    must(BIN / "dump", top, Path(order["check"]) / name, WRITERS, *order["dump_how"])
+    if os.path.lexists(f"{top}/.forebay-replay"):
+        fail(f"replay left its folder in {top}")
+    must(BIN / f"{PREFIX}dump", top, Path(order["check"]) / name, WRITERS, *order["dump_how"])
 
 
 def drain(stack, order):
@@ -157,10 +173,10 @@ def disturb(order):
 def write(stack, board, order, folder):
     """Lets the writers write until the power goes, and records how far they were."""
     group = disturb(order)
-    if CACHE < 16 * MIB:
+    if CACHE < 16 * MIB:        # small
         subprocess.run([BIN / "filler", f"{TOP}/filler", str(CACHE * 5 // 4)], check=True, process_group=group)
     board.start()
-    writer = subprocess.Popen([BIN / "writer", TOP, order["run"], folder / "noise", str(WRITERS)],
+    writer = subprocess.Popen([BIN / f"{PREFIX}writer", TOP, order["run"], folder / "noise", str(WRITERS)],
                               stdout=subprocess.DEVNULL, process_group=group)
     while not any(done for _, done, _ in board.progress()):
         time.sleep(0.005)
@@ -194,7 +210,7 @@ def carry_out(stack, board, order, number, folder):
         return False
     if order["fresh"]:
         stack.make()
-        stack.attach()
+        stack.attach(order)
         for writer in range(WRITERS):
             os.mkdir(f"{TOP}/d{writer}")
             os.chmod(f"{TOP}/d{writer}", 0o777)
