@@ -179,8 +179,10 @@ static int fb_final_read(struct fb_replay *run, struct fb_final *finals)
 	while (!err && (got = nl_cursor_next(&cursor, &run->scratch)) > 0) {
 		if (!cursor.committed)
 			break;
-		if (nl_on_storage(run->nl, run->scratch.start) <= 0)
+		if (nl_on_storage(run->nl, run->scratch.start) <= 0) {
 			err = fb_final_note(run, finals, &run->scratch.change);
+			run->changes++;
+		}
 		cond_resched();
 	}
 	return err ?: min(got, 0);

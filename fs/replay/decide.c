@@ -105,11 +105,11 @@ static const char *fb_verdict(enum nl_verdict verdict)
 {
 	switch (verdict) {
 	case NL_ROLLED_BACK:
-		return "the file system below is older than the name log: it was rolled back, or restored from a copy";
+		return "the file system below is older than the name log (rolled back, or a copy)";
 	case NL_CHANGED:
 		return "the file system below was changed without Forebay since the crash";
 	case NL_NO_CUT:
-		return "the file system below has lost a change, and has a later one: its journal didn't keep the order";
+		return "the file system below has lost a change and has a later one";
 	default:
 		return "the name log contradicts itself";
 	}

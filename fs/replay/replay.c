@@ -85,26 +85,42 @@ bool fb_replay_has_records(struct fb_sb *fsb)
 	return any;
 }
 
+static const char *fb_advice(int err)
+{
+	switch (err) {
+	case -ENOSPC:
+		return "no space is left there: make some, then mount again; nothing is lost";
+	case -EDQUOT:
+		return "the mounter's quota there is used up: raise it, then mount again; nothing is lost";
+	case -EINTR:
+		return "mount was interrupted: mount again, and replay goes on";
+	case -ENOMEM:
+		return "mount again when memory is free; nothing is lost";
+	default:
+		return "nothing is lost: mount again when the cause is gone, or with -o names=discard";
+	}
+}
+
 /* A step has failed. Log and file records stay. */
 static int fb_replay_failed(struct fb_replay *run, const char *what, const struct nl_text *name, int err)
 {
-	const char *advice = "nothing is lost: mount again when the cause is gone, or give the changes up with -o names=discard";
-	int len = name ? name->len : 0;
-	const u8 *bytes = name ? name->bytes : NULL;
+	const char *cache = run->fsb->cache_name;
 
-	if (err == -ENOSPC || err == -EDQUOT)
-		advice = "the file system below has no space, or the mounter's quota is used up: make space there, then mount again; nothing is lost";
-	else if (err == -EINTR)
-		advice = "interrupted: mount again, and replay goes on";
-	return fb_fail(run->fc, err, "%s: replaying the name log: can't %s%s%*pE%s below (error %d); %s",
-		       run->fsb->cache_name, what, len ? " '" : "", len, bytes ?: (const u8 *)"",
-		       len ? "'" : "", err, advice);
+	if (name)
+		fb_error(run->fc, "%s: replaying the name log: can't %s '%*pE' below (error %d); %s",
+			 cache, what, (int)name->len, name->bytes, err, fb_advice(err));
+	else
+		fb_error(run->fc, "%s: replaying the name log: can't %s below (error %d); %s",
+			 cache, what, err, fb_advice(err));
+	return err;
 }
 
 /* The log's damage, or another error of core/names. */
 static int fb_log_failed(struct fb_replay *run, int err)
 {
-	return err == -EUCLEAN ? fb_log_damaged_somewhere(run) : fb_replay_failed(run, "read the log", NULL, err);
+	if (err == -EUCLEAN)
+		return fb_log_damaged_somewhere(run);
+	return fb_replay_failed(run, "find out what to do", NULL, err);
 }
 
 static void fb_tell(struct fb_replay *run)
@@ -160,14 +176,16 @@ static int fb_replay_prepare(struct fb_replay *run)
 	pr_info("%s: the name log has %llu records\n", run->fsb->cache_name, run->sizes.records);
 	err = fb_tables_alloc(run);
 	if (err)
-		return fb_replay_failed(run, "allocate memory for the log", NULL, err);
+		return fb_replay_failed(run, "allocate memory to look", NULL, err);
 	if (!run->nl->decided) {
 		err = fb_commit_lower_fs(run->fsb);
 		if (err)
 			return fb_replay_failed(run, "commit the journal", NULL, err);
 		err = fb_decide(run);
+		if (err == -ENOMEM)
+			return fb_replay_failed(run, "allocate memory to look", NULL, err);
 		if (err)
-			return err == -ENOMEM ? fb_replay_failed(run, "allocate memory for the log", NULL, err) : err;
+			return err;
 		fb_tables_clear(run);
 	}
 	run->bind.nl = run->nl;
@@ -281,9 +299,9 @@ static int fb_replay_log(struct fb_replay *run)
 	fb_free_records(run, FB_MADE);
 	err = fb_empty_log(run);
 	if (!err)
-		pr_info("%s: replayed %llu name changes: %llu objects made, %llu directories moved, %llu names bound, %llu removed, attributes of %llu set; %lu pages copied, %lu lost\n",
-			run->fsb->cache_name, run->sizes.records, run->made, run->moved, run->added,
-			run->removed, run->attrs, run->pages, run->lost_pages);
+		pr_info("%s: replayed %llu name changes of %llu: %llu objects made, %llu directories moved, %llu names bound, %llu removed, attributes of %llu set; %lu pages copied, %lu lost\n",
+			run->fsb->cache_name, run->changes, run->sizes.records, run->made, run->moved,
+			run->added, run->removed, run->attrs, run->pages, run->lost_pages);
 	return err;
 }
 

@@ -2,7 +2,7 @@
 /*
  * One replay of a name log.
  *
- * Floor 7, replay: what mount does with a name log that a crash left. It looks at the lower file system,
+ * Floor replay: what mount does with a name log that a crash left. It looks at the lower file system,
  * makes the decisions of core/names durable, does again what storage lacks, and empties the log. Nothing
  * of it runs once the root inode exists. May use: writeback and what is below. Used by: vfs.
  */
@@ -21,6 +21,7 @@ struct fb_replay {
 	struct dentry *staging;		/* NULL: not open yet */
 	struct nl_replay_sizes sizes;
 	struct nl_bind bind;
+	u64 changes;			/* committed, and storage lacked them */
 	u64 made, moved, added, removed, attrs;	/* done so far */
 	unsigned long pages, lost_pages;	/* of made files; the device can't read the latter */
 	unsigned long told;		/* the last line of progress, in jiffies */

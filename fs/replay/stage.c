@@ -261,14 +261,12 @@ int fb_stage_open(struct fb_replay *run)
 	if (IS_ERR(staging))
 		return PTR_ERR(staging);
 	fb_stage_log(run->nl, log);
-	if (d_really_is_negative(staging)) {
+	if (d_really_is_negative(staging))
 		err = fb_stage_make(run);
-	} else if (fb_stage_is_ours(run->fsb, d_inode(staging)) && fb_stage_is_of(run->fsb, staging, log)) {
-		run->staging = staging;
-		return 0;
-	} else {
+	else if (fb_stage_is_ours(run->fsb, d_inode(staging)) && fb_stage_is_of(run->fsb, staging, log))
+		run->staging = dget(staging);
+	else
 		err = fb_stage_replace(run, staging);
-	}
 	dput(staging);
 	return err;
 }
