@@ -281,6 +281,14 @@ static int fb_replay_all(struct fb_replay *run)
 	return err ? fb_replay_failed(run, "note the end of replay", NULL, err) : 0;
 }
 
+/* Step 10 again: the last mount may have ended without a commit, and without a power cut. */
+static int fb_replay_was_done(struct fb_replay *run)
+{
+	int err = fb_commit_lower_fs(run->fsb);
+
+	return err ? fb_replay_failed(run, "commit the journal", NULL, err) : 0;
+}
+
 /* Steps 1 to 12. */
 static int fb_replay_log(struct fb_replay *run)
 {
@@ -293,7 +301,7 @@ static int fb_replay_log(struct fb_replay *run)
 		return err;
 	if (err)
 		return fb_replay_failed(run, "make the folder .forebay-replay", NULL, err);
-	err = fb_stage_is_done(run) ? 0 : fb_replay_all(run);
+	err = fb_stage_is_done(run) ? fb_replay_was_done(run) : fb_replay_all(run);
 	if (err)
 		return err;
 	fb_free_records(run, FB_MADE);

@@ -6,7 +6,8 @@
  * out-of-sync pages by file record, under the handle of their lower file. These pages stay where they are:
  * the cache is warm. A new upper inode looks its handle up and takes its pages before another task can see
  * the inode (fb_recover_attach()). A worker instantiates the inodes of files that no task opens
- * (vfs/place.c), so that their pages can be written back like any others.
+ * (vfs/place.c), so that their pages can be written back like any others. Where the cache has a name log,
+ * replay has looked at the table before all of them (restore.c).
  *
  * A record whose lower file does not exist is freed if it is marked unlinked: the file was deleted, or
  * its creation was never durable. Otherwise the file was removed past this mount, or its file system can't
