@@ -137,3 +137,13 @@ def test_a_changed_byte_is_noticed(reader, command, image, expected):
         flip(image, offset)
     assert set(missed) == torn
     assert found_as_then(reader, image) == recovery_of(expected)
+
+
+def test_a_cache_without_a_name_log_is_made_as_then(command, tmp_path):
+    """Byte for byte: version 1 of the superblock has nothing behind its fields."""
+    then = images.unpack(HERE / "4c15243/cache-empty.img.xz", tmp_path / "then.img")
+    now = tmp_path / "now.img"
+    with open(now, "wb") as opened:
+        opened.truncate(then.stat().st_size)
+    subprocess.run([command, "format", "--uuid", "0f0e0b0a-0000-4000-8000-000000000000", now], check=True, capture_output=True)
+    assert now.read_bytes() == then.read_bytes()

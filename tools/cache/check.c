@@ -40,7 +40,7 @@ static const struct finding_kind kinds[] = {
 	{ "page record",
 	  "A page record says which page of which file is here; a damaged one forbids mounting." },
 	{ NAMES_HEADER,
-	  "The header of the name log is there twice; the next mount rewrites a damaged copy from the other." },
+	  "The name log's header is there twice; the next mount rewrites a damaged copy from the other." },
 	{ NAMES_KIND,
 	  "The name log has changes that the lower file system may lack; a damaged one forbids mounting." },
 	{ "page", NULL },

@@ -118,8 +118,8 @@ static void report(const struct request *req, const struct device *dev, const st
 
 	uuid_text(uuid, ps->super.cache_uuid);
 	if (!req->json) {
-		printf("%s: empty cache, %s in %u pages, room for %u files, ", req->path, size_text(size, bytes),
-		       ps->nr_pages, ps->nr_files);
+		printf("%s: empty cache, %s in %u pages, room for %u files, ", req->path,
+		       size_text(size, bytes), ps->nr_pages, ps->nr_files);
 		if (ps->names)
 			printf("name log of %s, ", size_text(size, ps->names_size));
 		printf("UUID %s\n", uuid);
@@ -159,7 +159,8 @@ static bool choose_names(struct request *req, const struct device *dev)
 	if (dev->size < PS_MIN_SIZE || make->names_size <= dev->size / 2)
 		return true;
 	problem("%s has no room for a name log of %s", req->path, size_text(names, make->names_size));
-	advice("It may take half of the device, %s; `--names auto` takes less.", size_text(most, dev->size / 2));
+	advice("It may take half of the device, %s; `--names auto` takes less.",
+	       size_text(most, dev->size / 2));
 	return false;
 }
 

@@ -261,7 +261,8 @@ static void say_unmounted(json_object *cache)
 
 	if (json_number(cache, "names_damaged")) {
 		mark(RED);
-		printf("The name log is damaged; `forebay check %s` tells more.\n", json_text(cache, "device"));
+		printf("The name log is damaged; `forebay check %s` tells more.\n",
+		       json_text(cache, "device"));
 	}
 	if (damaged) {
 		mark(RED);

@@ -18,7 +18,7 @@ struct store_counts {
 	u64 records_damaged;
 	u64 names_size;		/* of the name log, in bytes; 0: there is none */
 	u64 names_records;	/* changes of names that a mount replays */
-	u64 names_damaged;	/* inconsistencies of the name log */
+	u64 names_damaged;	/* inconsistencies of the name log that forbid mounting */
 };
 
 void store_count(const struct ps *ps, struct store_counts *counts);

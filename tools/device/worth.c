@@ -30,8 +30,8 @@ static bool expendable_cache(const struct device *dev, const struct ps *ps)
 			dev->path, counts.pages_out_of_sync, PLURAL(counts.pages_out_of_sync),
 			size_text(size, counts.pages_out_of_sync << PS_PAGE_SHIFT), uuid);
 	else if (counts.names_records)
-		problem("%s is a cache that holds %llu change%s of names for the lower file system, %s", dev->path,
-			counts.names_records, PLURAL(counts.names_records), uuid);
+		problem("%s is a cache that holds %llu change%s of names for the lower file system, %s",
+			dev->path, counts.names_records, PLURAL(counts.names_records), uuid);
 	else if (counts.files_unflushed)
 		problem("%s is a cache that holds the size or time of %llu file%s of the lower file system, %s",
 			dev->path, counts.files_unflushed, PLURAL(counts.files_unflushed), uuid);
