@@ -24,7 +24,8 @@ def test_makes_a_log(forebay, blank, size, option, made):
     assert size // 2 - MIB < report["pages_total"] * 4096 + made <= size
     shown, = forebay("status", "--json", image).json
     assert (shown["names_size"], shown["names_records"], shown["names_damaged"]) == (made, 0, 0)
-    assert forebay("probe", "--json", image).json["version"] == 2
+    probed = forebay("probe", "--json", image).json
+    assert (probed["version"], probed["names_size"]) == (2, made)
     assert forebay("check", image).status == DONE
 
 
@@ -32,6 +33,8 @@ def test_says_that_there_is_one(forebay, blank):
     image = blank()
     assert ", name log of 1.0 MiB, UUID " in forebay("format", *LOG, image).out
     assert re.search(r"^  name log +1.0 MiB, 0 changes of names$", forebay("status", image).out, re.MULTILINE)
+    assert forebay("probe", image).out.endswith(", name log of 1.0 MiB\n")
+    assert dict(line.split("=") for line in forebay("probe", "--udev", image).out.splitlines())["ID_FS_VERSION"] == "2"
     result = forebay("check", image)
     assert f"{image}: name log of 1.0 MiB, empty\n{image}: clean\n" in result.out
 

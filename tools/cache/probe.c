@@ -30,11 +30,15 @@ static void print_properties(const struct identity *identity)
 
 static void report(const char *path, const struct identity *identity, bool json)
 {
+	bool is_cache = !strcmp(identity->type, TYPE_CACHE);
+	char size[SIZE_TEXT];
 	json_object *object;
 
 	if (!json) {
-		printf("%s: %s, UUID %s\n", path,
-		       strcmp(identity->type, TYPE_CACHE) ? "write log" : "cache", identity->uuid);
+		printf("%s: %s, UUID %s", path, is_cache ? "cache" : "write log", identity->uuid);
+		if (identity->names_size)
+			printf(", name log of %s", size_text(size, identity->names_size));
+		putchar('\n');
 		return;
 	}
 	object = json_object_new_object();
@@ -42,6 +46,8 @@ static void report(const char *path, const struct identity *identity, bool json)
 	json_add_text(object, "type", identity->type);
 	json_add_text(object, "uuid", identity->uuid);
 	json_add_number(object, "version", identity->version);
+	if (is_cache)
+		json_add_number(object, "names_size", identity->names_size);
 	print_json(object);
 }
 

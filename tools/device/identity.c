@@ -73,6 +73,7 @@ static void judge(void *supers, uint64_t size, struct identity *identity)
 	if (!err) {
 		identity->type = TYPE_CACHE;
 		identity->version = le32_to_cpu(ps.super.version);
+		identity->names_size = ps.names_size;
 		uuid_unparse_lower(ps.super.cache_uuid, identity->uuid);
 	} else if (!log_err) {
 		identity->type = TYPE_WRITELOG;

@@ -18,6 +18,7 @@ struct identity {
 	const char *type;		/* TYPE_*; NULL: neither */
 	char uuid[37];
 	unsigned int version;		/* of the format */
+	uint64_t names_size;		/* of a cache's name log, in bytes; 0: there is none */
 	const char *why;		/* it is neither, or unreadable: a sentence without full stop */
 };
 
