@@ -146,7 +146,7 @@ class Boot:
             **self.system.environment(), "BIN": str(BUILD / "bin"), "NOISE": str(self.images / "noise"),
             "CHECK": str(self.check.folder) if self.check else "", "RUN": str(self.run.folder) if self.run else "",
             "WRITERS": str(WRITERS), "FRESH": str(int(self._fresh())),
-            "DROP_CACHES": str(int(self.dice.drop_caches)), "DUMP_HOW": "mmap" if self.dice.dump_mapped else "",
+            "DROP_CACHES": str(int(self.dice.drop_caches)), "DUMP_HOW": "mmap" if self.dice.dump_mapped and not self.system.names else "",
             "WRITEBACK_CENTISECONDS": str(self.dice.writeback_centiseconds),
         }
         return Settings(
