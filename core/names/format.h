@@ -155,7 +155,7 @@ enum nl_field {
 	NL_F_DIR2 = 2,		/* the same, of the new name, if it is another directory */
 	NL_F_OBJECT = 3,	/* struct nl_identity_onmedia: what the name stands for, or what changed */
 	NL_F_OBJECT2 = 4,	/* the same, of the object that a rename replaces or exchanges */
-	NL_F_SELF = 5,		/* struct nl_count_onmedia: the object changed, too. Of a rename: it is a directory */
+	NL_F_SELF = 5,		/* struct nl_count_onmedia: the object changed; a directory, but for SETATTR */
 	NL_F_SELF2 = 6,		/* the same for object2 */
 	NL_F_NEEDS = 7,		/* struct nl_identity_onmedia: the file whose data a commit needs (N2) */
 	NL_F_ATTR = 8,		/* struct nl_attr_onmedia */
@@ -180,8 +180,9 @@ struct nl_identity_onmedia {
 };
 
 /*
- * An inode's change counter from before the change, and its ctime after it. 0: the counter says nothing,
- * because it didn't rise, or the inode is no directory. A field DIR or DIR2 has none of 0.
+ * A directory's change counter from before the change, and its ctime after it. 0: the counter says nothing,
+ * because it didn't rise; DIR and DIR2 have none of 0. In SELF of NL_SETATTR, if the mode is not that of a
+ * directory: the inode's counter after the change, by which no record is judged.
  */
 struct nl_count_onmedia {
 	__le64	before;
@@ -204,7 +205,7 @@ struct nl_attr_onmedia {
 	__le64	mtime;
 };
 
-#define NL_ATTR_MODE		1u	/* type and permissions */
+#define NL_ATTR_MODE		1u	/* type and permissions, as stat() has them */
 #define NL_ATTR_UID		2u
 #define NL_ATTR_GID		4u
 #define NL_ATTR_RDEV		8u
@@ -212,6 +213,9 @@ struct nl_attr_onmedia {
 #define NL_ATTR_ATIME		32u
 #define NL_ATTR_MTIME		64u
 #define NL_ATTR_ALL		127u
+
+#define NL_MODE_TYPE		0170000u
+#define NL_MODE_DIR		0040000u
 
 #define NL_PLACE_BITS		52
 #define NL_MAX_PLACE		((1ULL << NL_PLACE_BITS) - 1)

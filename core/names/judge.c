@@ -101,6 +101,13 @@ static int vote(struct nl_judge *judge, const struct nl_identity *id, const stru
 	return 0;
 }
 
+/* The counter of the record's object says something. */
+static bool self_votes(const struct nl_change *c)
+{
+	return c->has & NL_HAS(SELF) && c->kind != NL_CREATE && c->self.before &&
+	       (c->kind != NL_SETATTR || (c->attr.mode & NL_MODE_TYPE) == NL_MODE_DIR);
+}
+
 /*
  * All directories that the record has changed. A directory that it made says nothing yet, nor does one whose
  * counter didn't rise with the change.
@@ -114,7 +121,7 @@ static int vote_all(struct nl_judge *judge, struct votes *votes)
 		err = vote(judge, &c->dir.id, &c->dir.count, votes);
 	if (!err && c->has & NL_HAS(DIR2))
 		err = vote(judge, &c->dir2.id, &c->dir2.count, votes);
-	if (!err && c->has & NL_HAS(SELF) && c->kind != NL_CREATE && c->self.before)
+	if (!err && self_votes(c))
 		err = vote(judge, &c->object, &c->self, votes);
 	if (!err && c->has & NL_HAS(SELF2) && c->self2.before)
 		err = vote(judge, &c->object2, &c->self2, votes);

@@ -107,6 +107,7 @@ void fb_names_keep_birth(struct fb_inode *fi)
 	if (!birth)
 		return;
 	do {
+		/* Pairs with nl_done(): the record's stores come before what makes them durable. */
 		bool whole = birth < smp_load_acquire(&names->nl.whole);
 
 		mutex_lock(&names->commit_lock);

@@ -4,7 +4,7 @@
  *
  *	opened		fb_names_open(): what a crash left can be read (fs/replay/)
  *	on		fb_names_empty(): storage has all changes, and each one from now on leaves a record
- *	off		fb_names_switch_off(): a change left no record. Nothing is committed before it is on again
+ *	off		fb_names_switch_off(): a change left no record. Nothing is committed until it is on
  *
  * Invariant: while the log is on, storage is as it was when the log was switched on, but for changes that
  * have records. So a directory whose counter moved without one switches the log off (record.c).
@@ -20,6 +20,7 @@
 #include "premise.h"
 
 #define FB_TRIM_DELAY	(10 * HZ)
+#define FB_OFF_DELAY	HZ
 #define FB_RETRY_DELAY	(5 * HZ)
 
 /* So long behind a heartbeat a change may be made without another. In ns. */
@@ -81,6 +82,9 @@ void fb_names_beat(struct fb_names *names)
  * fb_names_switch_off() - a change was made, or will be, that leaves no record
  * @names: log
  *
+ * For a second at least: what can't be recorded may come again and again, and each time the log is switched
+ * on costs a commit of the lower journal.
+ *
  * Context: process; fb_names.changes is held, so that the log isn't switched on meanwhile.
  */
 void fb_names_switch_off(struct fb_names *names)
@@ -90,7 +94,7 @@ void fb_names_switch_off(struct fb_names *names)
 		WRITE_ONCE(names->on, false);
 		atomic64_inc(&names->nr_off);
 	}
-	fb_names_trim_soon(names);
+	mod_delayed_work(names->fsb->wq, &names->trim_work, FB_OFF_DELAY);
 }
 
 /* Tells of a failure of the lower journal, once. */
@@ -136,6 +140,31 @@ int fb_names_empty(struct fb_names *names)
 	return err;
 }
 
+/* Records whose changes storage has leave the log. */
+static int fb_names_trim(struct fb_names *names)
+{
+	u64 end = fb_names_next(names);
+	int err = fb_names_below(names, fb_commit_lower_fs(names->fsb));
+
+	if (!err)
+		fb_names_let_go(names, end);
+	return err;
+}
+
+/**
+ * fb_names_commit_lower() - changes of names that have ended become durable below
+ * @fsb: the mount
+ *
+ * By a commit of the lower journal alone, where a name log shows that this is enough.
+ *
+ * Context: process. Sleeps.
+ * Return: 0 or the lower file system's error.
+ */
+int fb_names_commit_lower(struct fb_sb *fsb)
+{
+	return fsb->names && !fsb->names->unfit ? fb_names_trim(fsb->names) : fb_sync_lower_fs(fsb);
+}
+
 /**
  * fb_names_sync_lower() - everything that the lower file system holds becomes durable, and leaves the log
  * @fsb: the mount
@@ -150,17 +179,6 @@ int fb_names_sync_lower(struct fb_sb *fsb)
 
 	if (!err && fsb->names)
 		fb_names_let_go(fsb->names, end);
-	return err;
-}
-
-/* Records whose changes storage has leave the log. */
-static int fb_names_trim(struct fb_names *names)
-{
-	u64 end = fb_names_next(names);
-	int err = fb_names_below(names, fb_commit_lower_fs(names->fsb));
-
-	if (!err)
-		fb_names_let_go(names, end);
 	return err;
 }
 
@@ -204,6 +222,9 @@ void fb_names_trim_later(struct fb_names *names)
  * @fsb: the mount; its cache is open
  * @fc: for messages
  *
+ * Directories' access times stay as they are below: replay reads directories, and on xfs a new access time
+ * may raise the change counter, without a record.
+ *
  * Return: 0, or a negative errno after a message.
  */
 int fb_names_open(struct fb_sb *fsb, struct fs_context *fc)
@@ -229,6 +250,9 @@ int fb_names_open(struct fb_sb *fsb, struct fs_context *fc)
 			       nl_strerror(err), fsb->cache_path);
 	}
 	fsb->names = names;
+	names->unfit = fb_names_unfit(fsb);
+	if (!names->unfit)
+		fsb->lower.mnt->mnt_flags |= MNT_NODIRATIME;
 	return 0;
 }
 
@@ -236,24 +260,16 @@ int fb_names_open(struct fb_sb *fsb, struct fs_context *fc)
  * fb_names_start() - switch the log on, if the lower file system can have one
  * @fsb: the mount; its log was emptied after recovery
  *
- * Directories' access times stay as they are below: on xfs, a new one may raise the change counter, and
- * would leave no record.
- *
- * Return: 0, or an error of the lower file system after a message.
+ * Return: 0, or an error of the lower file system.
  */
 int fb_names_start(struct fb_sb *fsb)
 {
-	struct fb_names *names = fsb->names;
+	const struct fb_names *names = fsb->names;
 
-	if (!names)
-		return 0;
-	names->unfit = fb_names_unfit(fsb);
-	if (names->unfit)
+	if (names && names->unfit)
 		pr_warn("%s: the name log is not used: the file system below %s\n", fsb->cache_name,
 			names->unfit);
-	else
-		fsb->lower.mnt->mnt_flags |= MNT_NODIRATIME;
-	return fb_names_empty(names);
+	return fb_names_empty(fsb->names);
 }
 
 /**

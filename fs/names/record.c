@@ -78,7 +78,7 @@ static void fb_record_count(struct fb_name_record *rec, struct inode *inode, str
 {
 	struct fb_inode *fi = FB_I(inode);
 
-	/* Asked for, it rises with the next change: xfs leaves it alone otherwise, if a name stays in the inode. */
+	/* Asked for, it rises with the next change. xfs may leave it alone otherwise. */
 	count->before = inode_query_iversion(fi->lower);
 	/* Something else has changed the directory since our last change. */
 	if (S_ISDIR(inode->i_mode) && fi->names.life == rec->names->life &&
@@ -88,8 +88,10 @@ static void fb_record_count(struct fb_name_record *rec, struct inode *inode, str
 	rec->change.has |= field;
 }
 
+/* Names of an encrypted directory don't go to PMem as plain text. */
 static void fb_record_dir(struct fb_name_record *rec, struct dentry *dir, struct nl_dir *to, u32 field)
 {
+	rec->fits &= !IS_ENCRYPTED(FB_I(d_inode(dir))->lower);
 	fb_record_object(rec, d_inode(dir), fb_lower_dentry(dir), &to->id, field);
 	fb_record_count(rec, d_inode(dir), &to->count, field, true);
 }
@@ -274,7 +276,8 @@ void fb_names_begin_rename(struct fb_name_record *rec, struct dentry *old, struc
 	if (!fb_names_enter(rec, fsb, NL_RENAME))
 		return;
 	rec->fits = !(flags & RENAME_WHITEOUT);
-	c->flags = (flags & RENAME_EXCHANGE ? NL_EXCHANGE : 0) | (flags & RENAME_NOREPLACE ? NL_NOREPLACE : 0);
+	c->flags = (flags & RENAME_EXCHANGE ? NL_EXCHANGE : 0) |
+		   (flags & RENAME_NOREPLACE ? NL_NOREPLACE : 0);
 	fb_record_dir(rec, old->d_parent, &c->dir, HAS(DIR));
 	if (new->d_parent != old->d_parent)
 		fb_record_dir(rec, new->d_parent, &c->dir2, HAS(DIR2));
@@ -329,7 +332,8 @@ static void fb_record_attr(struct nl_attr *attr, const struct inode *lower, s64 
 	struct timespec64 atime = inode_get_atime(lower);
 
 	*attr = (struct nl_attr){
-		.mask = NL_ATTR_MODE | NL_ATTR_UID | NL_ATTR_GID | NL_ATTR_RDEV | NL_ATTR_ATIME | NL_ATTR_MTIME,
+		.mask = NL_ATTR_MODE | NL_ATTR_UID | NL_ATTR_GID | NL_ATTR_RDEV | NL_ATTR_ATIME |
+			NL_ATTR_MTIME,
 		.mode = lower->i_mode,
 		.uid = from_kuid(&init_user_ns, lower->i_uid),
 		.gid = from_kgid(&init_user_ns, lower->i_gid),
@@ -390,7 +394,9 @@ static bool fb_record_counts(struct fb_name_record *rec)
 
 		if (now <= dir->count->before && dir->must)
 			return false;
-		if (now <= dir->count->before || !is_dir)
+		if (!is_dir)
+			dir->count->before = now;
+		else if (now <= dir->count->before)
 			dir->count->before = 0;		/* it says nothing */
 		dir->count->ctime = is_dir ? fb_ctime(dir->fi->lower) : rec->ctime;
 		dir->fi->names.counter = now;

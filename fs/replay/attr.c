@@ -12,14 +12,16 @@
  *   - the mtime of the last committed record that sets it (NL_SETATTR); else
  *   - that of its file record, if it has one; else
  *   - the one that it was created with.
- * No counter says whether storage has an attribute of a regular file. Its ctime does: if it is newer than
- * that of the last record, storage has a later change, and keeps it. Otherwise the file gets the record's
+ * No directory's counter says whether storage has an attribute of a regular file. Its ctime does: if it is
+ * newer than that of the last record, storage has a later change, and keeps it. So it does if its own counter
+ * is higher, among changes of one tick of the clock. Otherwise the file gets the record's
  * ctime, too. So a still later time in the file record of the page store, which fb_recover_attach() compares
  * with ctime, comes after it.
  *
  * A directory's mtime is the ctime that the log has from after its last change, for its names change both.
  */
 #include <linux/fs.h>
+#include <linux/iversion.h>
 #include <linux/posix_acl.h>
 #include <linux/posix_acl_xattr.h>
 #include <linux/vmalloc.h>
@@ -36,7 +38,8 @@ struct fb_final {
 	u32 mask;		/* NL_ATTR_*: what is known */
 	u32 mode, uid, gid;
 	s64 atime, mtime;
-	s64 ctime;		/* after the last NL_SETATTR; 0: there is none */
+	s64 ctime;		/* of a file after the last NL_SETATTR; 0: there is none */
+	u64 counter;		/* likewise */
 	bool created;		/* @mtime is that of the creation */
 };
 
@@ -82,8 +85,10 @@ static int fb_final_attr(struct fb_replay *run, struct fb_final *finals, const s
 		final->mtime = attr->mtime;
 		final->created = change->kind != NL_SETATTR;
 	}
-	if (change->kind == NL_SETATTR && FB_HAS(change, SELF))
+	if (change->kind == NL_SETATTR && FB_HAS(change, SELF)) {
 		final->ctime = change->self.ctime;
+		final->counter = change->self.before;
+	}
 	return 0;
 }
 
@@ -262,7 +267,9 @@ static int fb_final_set_stored(struct fb_replay *run, struct dentry *object, str
 {
 	struct timespec64 ctime = inode_get_ctime(d_inode(object));
 
-	if (final->ctime && timespec64_to_ns(&ctime) > final->ctime)
+	if (final->ctime && (timespec64_to_ns(&ctime) > final->ctime ||
+			     (timespec64_to_ns(&ctime) == final->ctime &&
+			      inode_peek_iversion(d_inode(object)) > final->counter)))
 		return 0;
 	if (final->ctime)
 		ctime = ns_to_timespec64(final->ctime);

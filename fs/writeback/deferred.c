@@ -75,7 +75,7 @@ static int fb_flush_deleted(struct fb_sb *fsb)
 	spin_unlock(&fsb->inodes_lock);
 	if (list_empty(&group))
 		return 0;
-	err = fb_names_sync_lower(fsb);
+	err = fb_names_commit_lower(fsb);
 	if (err) {
 		spin_lock(&fsb->inodes_lock);
 		list_splice(&group, &fsb->deleted);

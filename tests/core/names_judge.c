@@ -205,6 +205,41 @@ static void new_directory(bool known)
 	EXPECT(gives(10, 1, NL_CONTRADICTION));
 }
 
+/*
+ * Directory 2 changes, moves within directory 1, and changes again. The move raises its ctime and not its
+ * counter. A file's counter has no say.
+ */
+static void counters_that_say_nothing(void)
+{
+	struct nl_change moved = link_in(1, 10, 200, 2), attr = names_change(NL_SETATTR, 3);
+	u64 first, move, last, file;
+
+	start();
+	first = append(link_in(2, 5, 100, 21));
+	moved.kind = NL_RENAME;
+	moved.has |= NL_HAS(NAME2) | NL_HAS(SELF);
+	moved.name2 = names_text("there");
+	moved.object = names_id(0, 2);
+	moved.self = (struct nl_count){ 0, 200 };
+	move = append(moved);
+	last = append(link_in(2, 6, 300, 22));
+	attr.has = NL_HAS(OBJECT) | NL_HAS(ATTR) | NL_HAS(SELF);
+	attr.object = names_id(0, 3);
+	attr.self = (struct nl_count){ 7, 300 };
+	file = append(attr);
+	there[3].forbidden = true;
+	there[2].counter = 6;
+	there[2].ctime = 100;
+	EXPECT(gives(10, 1, NL_EXPLAINED) && stored(first) && !stored(move) && !stored(last));
+	there[2].ctime = 200;
+	EXPECT(gives(11, 200, NL_EXPLAINED) && stored(first) && stored(move) && !stored(last));
+	there[2].ctime = 201;
+	EXPECT(gives(11, 200, NL_CHANGED));
+	there[2].ctime = 300;
+	there[2].counter = 7;
+	EXPECT(gives(11, 200, NL_EXPLAINED) && stored(last) && !stored(file));
+}
+
 /* A file without a name is on storage if its first name is. */
 static void nameless_file(void)
 {
@@ -275,6 +310,7 @@ void names_judge_tests(void)
 	opaque_records();
 	new_directory(true);
 	new_directory(false);
+	counters_that_say_nothing();
 	nameless_file();
 	object_without_creation();
 	errors();
