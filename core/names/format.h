@@ -155,7 +155,7 @@ enum nl_field {
 	NL_F_DIR2 = 2,		/* the same, of the new name, if it is another directory */
 	NL_F_OBJECT = 3,	/* struct nl_identity_onmedia: what the name stands for, or what changed */
 	NL_F_OBJECT2 = 4,	/* the same, of the object that a rename replaces or exchanges */
-	NL_F_SELF = 5,		/* struct nl_count_onmedia: the object changed; a directory, but for SETATTR */
+	NL_F_SELF = 5,		/* struct nl_count_onmedia: the object changed; a directory, or SETATTR */
 	NL_F_SELF2 = 6,		/* the same for object2 */
 	NL_F_NEEDS = 7,		/* struct nl_identity_onmedia: the file whose data a commit needs (N2) */
 	NL_F_ATTR = 8,		/* struct nl_attr_onmedia */
