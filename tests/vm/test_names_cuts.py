@@ -51,8 +51,8 @@ class NamesPair(Pair):
         for folder in (THIRD, THIRD_LOWER):
             folder.mkdir(parents=True, exist_ok=True)
 
-    def cut(self, seed, *pairs):
-        """forebay emu cut, of pairs of devices."""
+    def cut_pairs(self, seed, *pairs):
+        """forebay emu cut, of any pairs of devices."""
         numbers = [f"{_number(one)}:{_number(other)}" for one, other in pairs]
         run(f"forebay emu cut --seed {seed} {' '.join(numbers)}")
 
@@ -289,13 +289,13 @@ def test_replayed_twice(pair):
     """What was replayed, and not synced by a call since, stays after the next cut."""
     busy_tree()
     pair.add_third()
-    pair.cut(1, (pair.storage, pair.storage_left), (pair.cache, pair.cache_left))
+    pair.cut_pairs(1, (pair.storage, pair.storage_left), (pair.cache, pair.cache_left))
     pair.mount(pair.storage_left, pair.cache_left, LEFT_LOWER, LEFT)
     assert pair.value("names_replayed") > 0
     check_busy_tree(LEFT)
     write(LEFT / "after", b"replay")
     for seed in range(4):
-        pair.cut(seed, (pair.storage_left, pair.storage_third), (pair.cache_left, pair.cache_third))
+        pair.cut_pairs(seed, (pair.storage_left, pair.storage_third), (pair.cache_left, pair.cache_third))
         pair.mount(pair.storage_third, pair.cache_third, THIRD_LOWER, THIRD)
         check_busy_tree(THIRD)
         assert (THIRD / "after").read_bytes() == b"replay"
@@ -306,7 +306,7 @@ def test_cut_while_replay_runs(pair):
     """N4: power fails at some moment of the mount; the next one goes on."""
     busy_tree()
     pair.add_third()
-    pair.cut(0, (pair.storage, pair.storage_left), (pair.cache, pair.cache_left))
+    pair.cut_pairs(0, (pair.storage, pair.storage_left), (pair.cache, pair.cache_left))
     for device in (pair.storage_left, pair.cache_left):     # a copy: in a while the worker will have trimmed the log
         run(f"dd if={device} of=/tmp/{_number(device)} bs=1M status=none")
     begin = time.monotonic()
@@ -320,7 +320,7 @@ def test_cut_while_replay_runs(pair):
         with subprocess.Popen(["sh", "-c", f"mount -o commit=900 {pair.storage_left} {LEFT_LOWER} && mount -t forebay -o "
                                f"cache={pair.cache_left},allow_volatile_cache {LEFT_LOWER} {LEFT}"]) as mounting:
             time.sleep(seconds * (moment + 1) / (MOMENTS + 1))
-            pair.cut(moment, (pair.storage_left, pair.storage_third), (pair.cache_left, pair.cache_third))
+            pair.cut_pairs(moment, (pair.storage_left, pair.storage_third), (pair.cache_left, pair.cache_third))
             unfinished += mounting.poll() is None
             assert mounting.wait(60) == 0
         pair.mount(pair.storage_third, pair.cache_third, THIRD_LOWER, THIRD)
@@ -333,7 +333,7 @@ def test_cut_while_replay_runs(pair):
 def test_names_that_other_programs_changed(pair):
     """Storage that was changed without Forebay after the cut is not touched; the mount says so, and the way out works."""
     write(MOUNT / "f", b"f")
-    pair.cut(0, (pair.storage, pair.storage_left), (pair.cache, pair.cache_left))
+    pair.cut_pairs(0, (pair.storage, pair.storage_left), (pair.cache, pair.cache_left))
     time.sleep(5)       # behind the last heartbeat: a change before it might be one whose record was lost
     run(f"mount {pair.storage_left} {LEFT_LOWER} && touch {LEFT_LOWER}/foreign && sync -f {LEFT_LOWER}")
     mount = f"mount -t forebay -o cache={pair.cache_left},allow_volatile_cache{{}} {LEFT_LOWER} {LEFT}"
