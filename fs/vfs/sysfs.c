@@ -83,7 +83,7 @@ static const struct fb_attribute fb_attr_names_state = {
 
 FB_NAMES_ATTRIBUTE(names_size, fsb->names->nl.nr_lines * NL_LINE);
 FB_NAMES_ATTRIBUTE(names_used, (READ_ONCE(fsb->names->nl.next) - READ_ONCE(fsb->names->nl.trim)) * NL_LINE);
-FB_NAMES_ATTRIBUTE(names_records, atomic64_read(&fsb->names->nr_records));
+FB_NAMES_ATTRIBUTE(names_recorded, atomic64_read(&fsb->names->nr_records));
 FB_NAMES_ATTRIBUTE(names_barriers, atomic64_read(&fsb->names->nr_barriers));
 FB_NAMES_ATTRIBUTE(names_switched_off, atomic64_read(&fsb->names->nr_off));
 FB_NAMES_ATTRIBUTE(names_replayed, fsb->names->replayed);
@@ -103,7 +103,7 @@ static const struct attribute *fb_attrs[] = {
 	&fb_attr_syncs_lower.attr, &fb_attr_pages_absorbed.attr, &fb_attr_pages_written_back.attr,
 	&fb_attr_pages_reclaimed.attr, &fb_attr_cache_full.attr, &fb_attr_writeback_errors.attr,
 	&fb_attr_names_state.attr, &fb_attr_names_size.attr, &fb_attr_names_used.attr,
-	&fb_attr_names_records.attr, &fb_attr_names_barriers.attr, &fb_attr_names_switched_off.attr,
+	&fb_attr_names_recorded.attr, &fb_attr_names_barriers.attr, &fb_attr_names_switched_off.attr,
 	&fb_attr_names_replayed.attr,
 	NULL
 };

@@ -201,10 +201,10 @@ def test_sync_calls_stay_in_pmem(stack):
         act, syncs, checks[program.__name__] = program(top)
         sync_all()
         absorbed, below, barriers, off = counters(stack)
-        records = stack.value("names_records")
+        records = stack.value("names_recorded")
         act()
         assert counters(stack) == [absorbed + syncs, below, barriers, off], program.__name__
-        assert stack.value("names_records") > records, program.__name__
+        assert stack.value("names_recorded") > records, program.__name__
         assert checks[program.__name__](top), program.__name__
     stack.umount()
     assert log_is_empty(stack)
@@ -223,7 +223,7 @@ def test_status_tells_of_the_log(stack):
     values = stack.status()[0]
     assert values["names_size"] > 900 << 10
     write(MOUNT / "f")
-    assert stack.value("names_records") >= 1 and stack.value("names_used") > 0
+    assert stack.value("names_recorded") >= 1 and stack.value("names_used") > 0
     assert "name" in run(f"forebay status {MOUNT}")
     stack.umount()
     values = stack.status()[0]

@@ -47,6 +47,24 @@ static void print_title(json_object *cache)
 		puts("  mounted where this process cannot see it");
 }
 
+/* Unmounted: what waits for the next mount. Mounted: whether the log is on. */
+static void print_names(json_object *cache)
+{
+	char size[SIZE_TEXT];
+
+	if (!has(cache, "names_size") || !json_number(cache, "names_size"))
+		return;
+	row("name log");
+	printf("%s", size_text(size, json_number(cache, "names_size")));
+	if (has(cache, "names_records"))
+		printf(", %llu change%s of names", json_number(cache, "names_records"),
+		       PLURAL(json_number(cache, "names_records")));
+	if (has(cache, "names_state"))
+		printf(", %s, %s used", json_text(cache, "names_state"),
+		       size_text(size, json_number(cache, "names_used")));
+	putchar('\n');
+}
+
 static void print_identity(json_object *cache)
 {
 	const char *lower = json_text(cache, "lower"), *persistence = json_text(cache, "persistence");
@@ -61,14 +79,7 @@ static void print_identity(json_object *cache)
 	else
 		printf("%s%sfile system %s\n", lower ?: "", lower ? " on " : "",
 		       json_text(cache, "lower_uuid"));
-	if (has(cache, "names_size") && json_number(cache, "names_size")) {
-		row("name log");
-		printf("%s", size_text(size, json_number(cache, "names_size")));
-		if (has(cache, "names_records"))
-			printf(", %llu change%s of names", json_number(cache, "names_records"),
-			       PLURAL(json_number(cache, "names_records")));
-		putchar('\n');
-	}
+	print_names(cache);
 	if (has(cache, "mode")) {
 		row("mode");
 		puts(json_text(cache, "mode"));
