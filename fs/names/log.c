@@ -113,7 +113,8 @@ static int fb_names_below(struct fb_names *names, int err)
  *
  * No name is changed meanwhile.
  *
- * Context: process; no lock of an inode is held. Sleeps for a commit of the lower journal.
+ * Context: process. Takes s_umount of the lower super block and fb_names.changes, so no inode's lock comes
+ * before. Sleeps for a commit of the lower journal.
  * Return: 0; or the lower file system's error: then the log stays as it is.
  */
 int fb_names_empty(struct fb_names *names)

@@ -173,6 +173,7 @@ static int fb_replay_prepare(struct fb_replay *run)
 
 	if (err)
 		return fb_log_failed(run, err);
+	run->fsb->names->replayed = run->sizes.records;
 	pr_info("%s: the name log has %llu records\n", run->fsb->cache_name, run->sizes.records);
 	err = fb_tables_alloc(run);
 	if (err)
