@@ -106,7 +106,8 @@ static void fb_record_name(struct fb_name_record *rec, const struct dentry *dent
 
 /*
  * Is the log on? Then it stays on until the record is whole, or is switched off by this change or one
- * beside it.
+ * beside it. If it is off, it stays off until the change has been made, or the change would be one that the
+ * log knows nothing of.
  */
 static bool fb_names_enter(struct fb_name_record *rec, struct fb_sb *fsb, enum nl_kind kind)
 {
@@ -114,15 +115,13 @@ static bool fb_names_enter(struct fb_name_record *rec, struct fb_sb *fsb, enum n
 
 	rec->names = NULL;
 	rec->end = 0;
-	if (!names || !READ_ONCE(names->on))
+	if (!names || names->unfit)
 		return false;
 	down_read(&names->changes);
-	if (!READ_ONCE(names->on)) {
-		up_read(&names->changes);
-		return false;
-	}
 	rec->names = names;
-	rec->fits = true;
+	rec->fits = READ_ONCE(names->on);
+	if (!rec->fits)
+		return false;
 	rec->nr_dirs = 0;
 	rec->object = NULL;
 	rec->wants_barrier = false;
