@@ -156,8 +156,8 @@ def nameless(top):
     """O_TMPFILE that gets a name."""
     def act():
         fd = os.open(top, os.O_TMPFILE | os.O_RDWR, 0o600)
-        os.write(fd, b"nameless")
         linkat(f"/proc/self/fd/{fd}", top / "f")
+        os.write(fd, b"nameless")       # behind it: an mtime that differs from ctime would go below
         os.fsync(fd)
         os.close(fd)
     return act, 1, lambda folder: (folder / "f").read_bytes() == b"nameless"
@@ -258,8 +258,9 @@ def test_log_that_is_too_small(stack):
     sync(MOUNT / "d")
     await_on(stack)
     absorbed = stack.value("syncs_absorbed")
-    write(MOUNT / "last")
-    assert stack.value("syncs_absorbed") == absorbed + 1, "the log serves again"
+    for number in range(5):     # measured costs may send some of them below
+        write(MOUNT / f"last{number}")
+    assert stack.value("syncs_absorbed") > absorbed, "the log serves again"
     stack.umount()
     assert log_is_empty(stack)
     for number in range(3000):
