@@ -61,6 +61,7 @@ test: ## what CI runs: crash states and units on the host; semantics, the comman
 	tests/run --boot calls,interface,emu,agree,attack
 	tests/powercut/run $(or $(N),4) --fs ext4,xfs
 	tests/powercut/run 2 --flushed --fs ext4
+	tests/powercut/run $(or $(N),4) --names --cut-replay --fs ext4,xfs
 	tests/pmdk/run 2
 
 test-all: ## everything: test, and test-vm, test-apps, test-machine, test-systemd, test-suites (KERNEL=debug: under KASAN and lockdep)

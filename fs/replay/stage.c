@@ -77,7 +77,7 @@ static int fb_keep_root_mtime(struct fb_sb *fsb, struct timespec64 mtime)
 {
 	struct iattr attr = { .ia_valid = ATTR_MTIME | ATTR_MTIME_SET | ATTR_FORCE, .ia_mtime = mtime };
 
-	return fb_change_attr(fsb, fsb->lower.dentry, &attr, false);
+	return fb_change_attr(fsb, fsb->lower.dentry, &attr, NULL);
 }
 
 /* What new objects would inherit from the folder is taken from it. */
@@ -133,7 +133,7 @@ static int fb_stage_make(struct fb_replay *run)
 	run->staging = staging;
 	fb_stage_log(run->nl, log);
 	return fb_keep_root_mtime(fsb, mtime) ?: fb_stage_inherit_nothing(fsb, staging) ?:
-	       fb_change_attr(fsb, staging, &attr, false) ?: fb_stage_put_note(run, &fb_log_name, log);
+	       fb_change_attr(fsb, staging, &attr, NULL) ?: fb_stage_put_note(run, &fb_log_name, log);
 }
 
 /* Whether a folder belongs to this log, or to any (@log is NULL). */
