@@ -8,8 +8,8 @@
  *	fs/		what every floor uses: fail.c (why a mount fails), range_lock.c (pages that are
  *			worked on below, or move), trace.c
  *	lower/		the file system below: lower.c (credentials, opening, syncing), attr.c
- *	names/		the name log: record.c (what a change leaves), commit.c (what sync calls have of it),
- *			log.c (its life), premise.c (which lower file systems can have one)
+ *	names/		the name log: record.c (what a change leaves), attr.c, commit.c (what sync calls
+ *			have of it), log.c (its life), premise.c (which file systems can have one)
  *	page/		DAX pages and file records: device.c, alloc.c, bad.c (pages that can't be read),
  *			mapping.c (how the kernel sees a DAX page), index.c (a page's life), record.c,
  *			size.c (a size's life), times.c, zero.c, walk.c
@@ -34,6 +34,7 @@
  *	fb_inode->wb_lock		one writeback, truncation or eviction at a time
  *	mmap_lock			(faults enter here)
  *	fb_inode->ranges		pages that don't move, or do; see below
+ *	fb_sb->changes			names and attributes change below; names/names.h
  *	lower inode->i_rwsem, lower invalidate_lock, lower folio lock
  *	fb_inode->io_sem		see below
  *	fb_inode->index.xa_lock, fb_sb->lru_lock
@@ -251,6 +252,7 @@ struct fb_sb {
 	bool zero_freed;		/* free pages hold zeros */
 	struct ps ps;
 	struct fb_names *names;		/* names/names.h; NULL: the cache has no name log */
+	struct rw_semaphore changes;	/* with a log, shared: names or attributes are changed below */
 	struct fb_page *pages;
 
 	spinlock_t lru_lock;		/* the five lists, pages[].lru, the counts */

@@ -51,47 +51,6 @@ void fb_attr_changed(struct inode *inode, bool noted)
 }
 
 /**
- * fb_lower_setattr() - change attributes below
- * @idmap: of the upper mount
- * @dentry: upper dentry
- * @attr: what setattr_prepare() has agreed to; unchanged
- *
- * The caller holds the upper inode's lock exclusively and calls fb_attr_changed().
- *
- * Return: 0 or an error.
- */
-int fb_lower_setattr(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr *attr)
-{
-	struct user_namespace *fs_userns = dentry->d_sb->s_user_ns;
-	struct path lower = fb_lower_path(dentry);
-	struct iattr lower_attr = *attr;
-	const struct cred *old;
-	int err;
-
-	lockdep_assert_held_write(&d_inode(dentry)->i_rwsem);
-	if (attr->ia_valid & ATTR_UID)
-		lower_attr.ia_vfsuid = VFSUIDT_INIT(from_vfsuid(idmap, fs_userns, attr->ia_vfsuid));
-	if (attr->ia_valid & ATTR_GID)
-		lower_attr.ia_vfsgid = VFSGIDT_INIT(from_vfsgid(idmap, fs_userns, attr->ia_vfsgid));
-	if (attr->ia_valid & ATTR_FILE)
-		lower_attr.ia_file = fb_lower_file(attr->ia_file);
-	/* The mode comes from these bits then; below they are turned into one again. */
-	if (attr->ia_valid & (ATTR_KILL_SUID | ATTR_KILL_SGID))
-		lower_attr.ia_valid &= ~ATTR_MODE;
-	/* The lower file was opened without O_TRUNC. */
-	lower_attr.ia_valid &= ~ATTR_OPEN;
-
-	err = fb_begin_below(idmap, FB_SB(dentry->d_sb), &old);
-	if (err)
-		return err;
-	inode_lock(d_inode(lower.dentry));
-	err = notify_change(mnt_idmap(lower.mnt), lower.dentry, &lower_attr, NULL);
-	inode_unlock(d_inode(lower.dentry));
-	fb_end_below(FB_SB(dentry->d_sb), old);
-	return err;
-}
-
-/**
  * fb_set_times() - set a lower file's times, ctime as well
  * @file: lower file, open for writing; its inode is locked, and a freeze held off
  * @mtime: to be set

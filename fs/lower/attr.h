@@ -7,7 +7,6 @@
 
 void fb_copy_attr(struct inode *inode);
 void fb_attr_changed(struct inode *inode, bool noted);
-int fb_lower_setattr(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr *attr);
 int fb_set_times(struct file *file, struct timespec64 mtime, struct timespec64 ctime);
 int fb_set_attr_at(struct mnt_idmap *idmap, struct dentry *lower, struct iattr *attr,
 		   struct timespec64 ctime);

@@ -45,11 +45,13 @@ static const struct cred *fb_override_creds(struct mnt_idmap *idmap, struct fb_s
 }
 
 /**
- * fb_begin_below() - begin to change something below
+ * fb_begin_below() - begin to change a name or an attribute below
  * @idmap: of the upper mount; NULL if the operation isn't told
  * @fsb: our super block
  * @old: what fb_end_below() wants
  *
+ * Context: process, before any lock of a lower inode. With a name log, fb_sb.changes is held shared until
+ * fb_end_below().
  * Return: 0; -EROFS, or -ENOMEM.
  */
 int fb_begin_below(struct mnt_idmap *idmap, struct fb_sb *fsb, const struct cred **old)
@@ -63,6 +65,8 @@ int fb_begin_below(struct mnt_idmap *idmap, struct fb_sb *fsb, const struct cred
 		mnt_drop_write(fsb->lower.mnt);
 		return PTR_ERR(*old);
 	}
+	if (fsb->names)
+		down_read(&fsb->changes);
 	return 0;
 }
 
@@ -73,6 +77,8 @@ int fb_begin_below(struct mnt_idmap *idmap, struct fb_sb *fsb, const struct cred
  */
 void fb_end_below(struct fb_sb *fsb, const struct cred *old)
 {
+	if (fsb->names)
+		up_read(&fsb->changes);
 	if (old)
 		compat_revert_creds_put(old);
 	mnt_drop_write(fsb->lower.mnt);

@@ -85,11 +85,11 @@ void fb_names_beat(struct fb_names *names)
  * For a second at least: what can't be recorded may come again and again, and each time the log is switched
  * on costs a commit of the lower journal.
  *
- * Context: process; fb_names.changes is held, so that the log isn't switched on meanwhile.
+ * Context: process; fb_sb.changes is held, so that the log isn't switched on meanwhile.
  */
 void fb_names_switch_off(struct fb_names *names)
 {
-	lockdep_assert_held(&names->changes);
+	lockdep_assert_held(&names->fsb->changes);
 	if (READ_ONCE(names->on)) {
 		WRITE_ONCE(names->on, false);
 		atomic64_inc(&names->nr_off);
@@ -113,7 +113,7 @@ static int fb_names_below(struct fb_names *names, int err)
  *
  * No name is changed meanwhile.
  *
- * Context: process. Takes s_umount of the lower super block and fb_names.changes, so no inode's lock comes
+ * Context: process. Takes s_umount of the lower super block and fb_sb.changes, so no inode's lock comes
  * before. Sleeps for a commit of the lower journal.
  * Return: 0; or the lower file system's error: then the log stays as it is.
  */
@@ -126,7 +126,7 @@ int fb_names_empty(struct fb_names *names)
 		return 0;
 	lower = names->fsb->lower.mnt->mnt_sb;
 	down_read(&lower->s_umount);
-	down_write(&names->changes);
+	down_write(&names->fsb->changes);
 	err = fb_names_below(names, fb_commit_lower_fs_locked(names->fsb));
 	if (!err) {
 		fb_names_let_go(names, fb_names_next(names));
@@ -136,7 +136,7 @@ int fb_names_empty(struct fb_names *names)
 		names->life++;
 		WRITE_ONCE(names->on, true);
 	}
-	up_write(&names->changes);
+	up_write(&names->fsb->changes);
 	up_read(&lower->s_umount);
 	return err;
 }
@@ -242,7 +242,6 @@ int fb_names_open(struct fb_sb *fsb, struct fs_context *fc)
 	names->fsb = fsb;
 	spin_lock_init(&names->place_lock);
 	mutex_init(&names->commit_lock);
-	init_rwsem(&names->changes);
 	INIT_DELAYED_WORK(&names->trim_work, fb_names_trim_work);
 	err = nl_open(&names->nl, fsb->ps.names, fsb->ps.names_size, flags);
 	if (err) {

@@ -11,9 +11,11 @@
  * the file system below, as they do without a log. After a commit of the lower journal, without any change
  * meanwhile, the log is empty and on again (life.c).
  *
- * Locks, behind those of lower inodes:
- *	lower sb->s_umount
- *	fb_names.changes	shared: from before a change below until its record is whole
+ * Locks, outermost first:
+ *	lower sb->s_umount, or the lower file system's freeze protection
+ *	fb_sb.changes		shared: from before a change below until its record is whole, by
+ *				fb_begin_below(); exclusively: the log is emptied and switched on
+ *	locks of lower inodes
  *	fb_names.commit_lock
  *	fb_names.place_lock
  */
@@ -28,8 +30,7 @@ struct fb_names {
 	struct nl nl;
 	spinlock_t place_lock;		/* core/names/names.h says of what; */
 	struct mutex commit_lock;	/* of this, too, and of until */
-	struct rw_semaphore changes;
-	bool on;			/* switched on under changes, held exclusively */
+	bool on;			/* switched on under fb_sb.changes, held exclusively */
 	bool failed;			/* the last try to switch it on; for one message */
 	unsigned int life;		/* one more each time it is switched on; likewise */
 	const char *unfit;		/* why the lower file system can't have a log; NULL: it can */

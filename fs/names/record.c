@@ -8,7 +8,7 @@
  *	fb_names_born(), fb_names_changed()	the inode knows what a sync call has to commit
  *
  * All three are called under the lock of the upper inodes that change, and the first two under the locks
- * of the lower directories. Between the two, fb_names.changes is held shared.
+ * of the lower directories, between fb_begin_below() and fb_end_below().
  *
  * A change that the log holds only in part has a barrier before its record: commits wait until storage has
  * the change. A directory whose counter is not what our last change has left there, and a change for which
@@ -106,8 +106,7 @@ static void fb_record_name(struct fb_name_record *rec, const struct dentry *dent
 
 /*
  * Is the log on? Then it stays on until the record is whole, or is switched off by this change or one
- * beside it. If it is off, it stays off until the change has been made, or the change would be one that the
- * log knows nothing of.
+ * beside it. If it is off, it stays off until the change has been made.
  */
 static bool fb_names_enter(struct fb_name_record *rec, struct fb_sb *fsb, enum nl_kind kind)
 {
@@ -117,7 +116,7 @@ static bool fb_names_enter(struct fb_name_record *rec, struct fb_sb *fsb, enum n
 	rec->end = 0;
 	if (!names || names->unfit)
 		return false;
-	down_read(&names->changes);
+	lockdep_assert_held_read(&fsb->changes);
 	rec->names = names;
 	rec->fits = READ_ONCE(names->on);
 	if (!rec->fits)
@@ -171,7 +170,7 @@ static void fb_record_new(struct fb_name_record *rec)
  * @mode: with its type
  * @target: of a symbolic link
  *
- * Context: process. Takes fb_names.changes. Sleeps.
+ * Context: process, after fb_begin_below(). Sleeps.
  */
 void fb_names_begin_create(struct fb_name_record *rec, struct dentry *dentry, umode_t mode,
 			   const char *target)
@@ -198,7 +197,7 @@ void fb_names_begin_create(struct fb_name_record *rec, struct dentry *dentry, um
  * @rec: the change; for fb_names_end()
  * @fsb: the mount
  *
- * Context: process. Takes fb_names.changes. Sleeps.
+ * Context: process, after fb_begin_below(). Sleeps.
  */
 void fb_names_begin_tmpfile(struct fb_name_record *rec, struct fb_sb *fsb)
 {
@@ -214,7 +213,7 @@ void fb_names_begin_tmpfile(struct fb_name_record *rec, struct fb_sb *fsb)
  * @dentry: the new name; its lower directory is locked
  * @old: a name that the file has
  *
- * Context: process. Takes fb_names.changes. Sleeps.
+ * Context: process, after fb_begin_below(). Sleeps.
  */
 void fb_names_begin_link(struct fb_name_record *rec, struct dentry *dentry, struct dentry *old)
 {
@@ -234,7 +233,7 @@ void fb_names_begin_link(struct fb_name_record *rec, struct dentry *dentry, stru
  * @rec: the change; for fb_names_end()
  * @dentry: the name; its lower directory is locked
  *
- * Context: process. Takes fb_names.changes. Sleeps.
+ * Context: process, after fb_begin_below(). Sleeps.
  */
 void fb_names_begin_remove(struct fb_name_record *rec, struct dentry *dentry)
 {
@@ -263,7 +262,7 @@ void fb_names_begin_remove(struct fb_name_record *rec, struct dentry *dentry)
  * A file that takes the place of another has its data first, as on the file system below: what was synced
  * in the other is not lost for something that nothing has synced. So commits wait for storage then.
  *
- * Context: process. Takes fb_names.changes. Sleeps.
+ * Context: process, after fb_begin_below(). Sleeps.
  */
 void fb_names_begin_rename(struct fb_name_record *rec, struct dentry *old, struct dentry *new,
 			   unsigned int flags, bool unsynced)
@@ -301,7 +300,7 @@ void fb_names_begin_rename(struct fb_name_record *rec, struct dentry *old, struc
  * @dentry: upper dentry
  * @whole: owner, mode and times are all that changes
  *
- * Context: process; the upper inode is locked exclusively. Takes fb_names.changes. Sleeps.
+ * Context: process, after fb_begin_below(); the upper inode is locked exclusively. Sleeps.
  */
 void fb_names_begin_attr(struct fb_name_record *rec, struct dentry *dentry, bool whole)
 {
@@ -477,21 +476,18 @@ static bool fb_names_finish(struct fb_name_record *rec, struct dentry *lower, in
  * @lower: lower dentry of what was created, or whose attributes changed; else NULL
  * @err: what the change below has returned
  *
- * Context: process, under the same locks. Gives fb_names.changes back. May sleep.
+ * Context: process, under the same locks. May sleep.
  */
 void fb_names_end(struct fb_name_record *rec, struct dentry *lower, int err)
 {
 	struct fb_names *names = rec->names;
 
-	if (!names)
+	if (!names || !rec->fits)
 		return;
-	if (rec->fits) {
-		if (!fb_names_finish(rec, lower, err))
-			fb_names_switch_off(names);
-		fb_beat_if_late(names);
-		fb_names_trim_later(names);
-	}
-	up_read(&names->changes);
+	if (!fb_names_finish(rec, lower, err))
+		fb_names_switch_off(names);
+	fb_beat_if_late(names);
+	fb_names_trim_later(names);
 }
 
 /*

@@ -15,7 +15,7 @@ struct fb_name_dir {
 
 /* A change on its way: from before it is made below until its record is whole. */
 struct fb_name_record {
-	struct fb_names *names;		/* changes is held; NULL: there is no log */
+	struct fb_names *names;		/* NULL: there is no log */
 	bool fits;			/* the log is on, and has space for its record */
 	struct nl_place barrier, place;
 	struct nl_change change;

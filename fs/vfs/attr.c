@@ -14,6 +14,7 @@
 
 #include "../lower/attr.h"
 #include "../lower/lower.h"
+#include "../names/attr.h"
 #include "../names/record.h"
 #include "../page/size.h"
 #include "attr.h"
@@ -73,32 +74,6 @@ static bool fb_changes_nothing(struct mnt_idmap *idmap, const struct inode *inod
 	       !i_uid_needs_update(idmap, attr, inode) && !i_gid_needs_update(idmap, attr, inode);
 }
 
-/*
- * A file's attributes are noted after the change: no counter tells of them, and a truncation may take long.
- * A directory's counter is read before.
- */
-static int fb_setattr_noted(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr *attr)
-{
-	struct fb_name_record rec;
-	int err;
-
-	if (d_is_dir(dentry))
-		fb_names_begin_attr(&rec, dentry, true);
-	if ((attr->ia_valid & ATTR_SIZE) && d_is_reg(dentry))
-		err = fb_setattr_size(idmap, dentry, attr);
-	else
-		err = fb_lower_setattr(idmap, dentry, attr);
-	if (!d_is_dir(dentry)) {
-		if (err)
-			return err;
-		fb_names_begin_attr(&rec, dentry, true);
-	}
-	fb_names_end(&rec, fb_lower_dentry(dentry), err);
-	if (!err)
-		fb_attr_changed(d_inode(dentry), fb_names_note(&rec, d_inode(dentry)));
-	return err;
-}
-
 /**
  * fb_setattr() - chmod, chown, truncate, utimes
  * @idmap: of the upper mount
@@ -114,7 +89,9 @@ int fb_setattr(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr *att
 	err = setattr_prepare(idmap, dentry, attr);
 	if (err || fb_changes_nothing(idmap, d_inode(dentry), attr))
 		return err;
-	return fb_setattr_noted(idmap, dentry, attr);
+	if ((attr->ia_valid & ATTR_SIZE) && d_is_reg(dentry))
+		return fb_setattr_size(idmap, dentry, attr);
+	return fb_names_setattr(idmap, dentry, attr);
 }
 
 /**
@@ -157,7 +134,7 @@ static int fb_acl_drop_sgid(struct mnt_idmap *idmap, struct dentry *dentry)
 	    vfsgid_in_group_p(i_gid_into_vfsgid(idmap, inode)) ||
 	    capable_wrt_inode_uidgid(idmap, inode, CAP_FSETID))
 		return 0;
-	return fb_lower_setattr(idmap, dentry, &attr);
+	return fb_names_setattr(idmap, dentry, &attr);
 }
 
 /**

@@ -205,6 +205,7 @@ static struct fb_sb *fb_alloc_sb(void)
 	INIT_LIST_HEAD(&fsb->pins.users);
 	INIT_LIST_HEAD(&fsb->mounts);
 	init_waitqueue_head(&fsb->space_wait);
+	init_rwsem(&fsb->changes);
 	INIT_DELAYED_WORK(&fsb->writeback_work, fb_writeback_work);
 	INIT_DELAYED_WORK(&fsb->orphan_work, fb_orphan_work);
 	INIT_WORK(&fsb->recover_work, fb_recover_work);

@@ -13,7 +13,7 @@
  */
 #include <linux/fs.h>
 
-#include "../lower/attr.h"
+#include "../names/attr.h"
 #include "../page/size.h"
 #include "../page/zero.h"
 #include "../pin/pin.h"
@@ -52,7 +52,7 @@ static int fb_truncate(struct mnt_idmap *idmap, struct dentry *dentry, struct ia
 	if (err)
 		return err;
 	fb_truncate_to_record(fi, &truncation, attr->ia_size);
-	err = fb_lower_setattr(idmap, dentry, attr);
+	err = fb_names_setattr(idmap, dentry, attr);
 	if (err) {
 		fb_truncate_failed(fi, &truncation);
 		return err;
@@ -67,7 +67,7 @@ static int fb_grow(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr 
 {
 	struct inode *inode = d_inode(dentry);
 	struct fb_inode *fi = FB_I(inode);
-	int err = fb_lower_setattr(idmap, dentry, attr);
+	int err = fb_names_setattr(idmap, dentry, attr);
 
 	if (err)
 		return err;
