@@ -39,7 +39,7 @@ static int fb_names_commit(struct fb_names *names, u64 end)
 
 	while ((err = fb_names_try(names, end)) == -EAGAIN)
 		cond_resched();
-	if (err)
+	if (err && READ_ONCE(names->on))	/* else it is switched on soon, and not at each call */
 		fb_names_trim_soon(names);
 	return err;
 }

@@ -18,6 +18,8 @@ MOUNTED = {
     "pages_unplaced": 0, "pages_lost": 0, "pages_busy": 0, "files_total": 64, "files_used": 3, "pages_recovered": 0, "syncs_absorbed": 300,
     "syncs_lower": 100, "pages_absorbed": 512, "pages_written_back": 256, "pages_reclaimed": 0, "cache_full": 0,
     "lower_sync_ns": 1234567, "lower_sync_page_ns": 20000, "absorb_ns": 5000, "absorb_page_ns": 1250, "absorb_max": 300,
+    "names_state": "on", "names_size": 4 << 20, "names_used": 1 << 20, "names_recorded": 12345, "names_barriers": 6,
+    "names_switched_off": 1, "names_replayed": 0,
     "writeback_errors": 0, "last_error": 0, "pages_pinned": 0, "pin_limit": 500, "pin_limit_user": 250,
 }
 
@@ -68,6 +70,7 @@ def test_mounted(forebay, kernel):
     assert rows["costs"] == "a sync below 1.2 ms and 20.0 us a page, in the cache 5.0 us and 1.2 us"
     assert rows["absorbs"] == "syncs of up to 1.2 MiB"
     assert rows["syncs"] == "300 absorbed (75.0 %), 100 went below"
+    assert re.search(r"^  name log +4.0 MiB, on, 1.0 MiB used$", result.out, re.MULTILINE)
     assert f"[####========{' ' * 28}]" in result.out
     assert "!" not in result.out and "\033" not in result.out
 
