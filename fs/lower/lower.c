@@ -182,13 +182,31 @@ struct file *fb_open_lower(struct file *file, struct inode *inode)
 }
 
 /**
+ * fb_open_quietly() - open a lower file so that our own writes leave its times alone
+ * @fsb: the mount
+ * @path: lower path of a regular file
+ *
+ * The modification time changed when the user wrote, not when we write.
+ *
+ * Return: a file, or an ERR_PTR.
+ */
+struct file *fb_open_quietly(struct fb_sb *fsb, const struct path *path)
+{
+	struct file *file = dentry_open(path, O_RDWR | O_LARGEFILE | O_NOATIME, fsb->cred);
+
+	if (!IS_ERR(file)) {
+		spin_lock(&file->f_lock);
+		file->f_mode |= FMODE_NOCMTIME;
+		spin_unlock(&file->f_lock);
+	}
+	return file;
+}
+
+/**
  * fb_open_below() - a lower file for our own writes
  * @fi: the inode
  *
- * Its writes leave the modification time alone: that changed when the user
- * wrote, not when we write back.
- *
- * Return: a file, or an ERR_PTR.
+ * Return: a file as fb_open_quietly() opens it, or an ERR_PTR.
  */
 struct file *fb_open_below(struct fb_inode *fi)
 {
@@ -199,13 +217,8 @@ struct file *fb_open_below(struct fb_inode *fi)
 	path.dentry = d_find_any_alias(fi->lower);
 	if (!path.dentry)
 		return ERR_PTR(-ESTALE);
-	file = dentry_open(&path, O_RDWR | O_LARGEFILE | O_NOATIME, fsb->cred);
+	file = fb_open_quietly(fsb, &path);
 	dput(path.dentry);
-	if (!IS_ERR(file)) {
-		spin_lock(&file->f_lock);
-		file->f_mode |= FMODE_NOCMTIME;
-		spin_unlock(&file->f_lock);
-	}
 	return file;
 }
 

@@ -17,6 +17,7 @@ const struct cred *fb_space_cred(void);
 int fb_run_as_mounter(struct fb_sb *fsb, int (*run)(void *arg), void *arg);
 bool fb_may_steer(struct file *file);
 struct file *fb_open_lower(struct file *file, struct inode *inode);
+struct file *fb_open_quietly(struct fb_sb *fsb, const struct path *path);
 struct file *fb_open_below(struct fb_inode *fi);
 int fb_encode_handle(struct inode *lower, struct ps_handle *handle);
 int fb_sync_lower_fs(struct fb_sb *fsb);

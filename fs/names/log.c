@@ -259,17 +259,21 @@ int fb_names_open(struct fb_sb *fsb, struct fs_context *fc)
 /**
  * fb_names_start() - switch the log on, if the lower file system can have one
  * @fsb: the mount; its log was emptied after recovery
+ * @fc: for messages
  *
- * Return: 0, or an error of the lower file system.
+ * Return: 0, or an error of the lower file system after a message.
  */
-int fb_names_start(struct fb_sb *fsb)
+int fb_names_start(struct fb_sb *fsb, struct fs_context *fc)
 {
 	const struct fb_names *names = fsb->names;
+	int err;
 
 	if (names && names->unfit)
 		pr_warn("%s: the name log is not used: the file system below %s\n", fsb->cache_name,
 			names->unfit);
-	return fb_names_empty(fsb->names);
+	err = fb_names_empty(fsb->names);
+	return err ? fb_fail(fc, err, "%s: the file system below can't commit its journal: error %d; mount again when the cause is gone",
+			     fsb->cache_path, err) : 0;
 }
 
 /**

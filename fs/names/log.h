@@ -8,7 +8,7 @@
 #include "names.h"
 
 int fb_names_open(struct fb_sb *fsb, struct fs_context *fc);
-int fb_names_start(struct fb_sb *fsb);
+int fb_names_start(struct fb_sb *fsb, struct fs_context *fc);
 int fb_names_stop(struct fb_sb *fsb);
 void fb_names_close(struct fb_sb *fsb);
 int fb_names_commit_lower(struct fb_sb *fsb);

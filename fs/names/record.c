@@ -5,7 +5,7 @@
  *	fb_names_begin_*()	before the change below: the counters of its directories, space for the record
  *	(the change below)
  *	fb_names_end()		its record, before the locks below are given back
- *	fb_names_born(), fb_names_changed()	the inode knows what a sync call has to commit
+ *	fb_names_note()		the inode knows what a sync call has to commit
  *
  * All three are called under the lock of the upper inodes that change, and the first two under the locks
  * of the lower directories, between fb_begin_below() and fb_end_below().
@@ -84,7 +84,7 @@ static void fb_record_count(struct fb_name_record *rec, struct inode *inode, str
 	if (S_ISDIR(inode->i_mode) && fi->names.life == rec->names->life &&
 	    fi->names.counter != count->before)
 		rec->fits = false;
-	rec->dirs[rec->nr_dirs++] = (struct fb_name_dir){ fi, count, must, field };
+	rec->dirs[rec->nr_dirs++] = (struct fb_name_dir){ fi, count, must };
 	rec->change.has |= field;
 }
 

@@ -10,7 +10,6 @@ struct fb_name_dir {
 	struct fb_inode *fi;
 	struct nl_count *count;
 	bool must;			/* its counter rises, or the change can't be recorded */
-	u32 field;			/* bit of nl_change.has */
 };
 
 /* A change on its way: from before it is made below until its record is whole. */

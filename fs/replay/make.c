@@ -33,11 +33,21 @@ static int fb_fill(struct fb_replay *run, const struct nl_identity *lost, struct
 	return err;
 }
 
-/* Notes where a made directory is to be found when it has left staging. */
-static int fb_note_dir(struct fb_replay *run, const struct qstr *at, struct dentry *object)
+/* An entry of an object in the staging folder; negative if it isn't there. */
+static struct dentry *fb_find_entry(struct fb_replay *run, u64 birth, const char *suffix)
 {
-	struct dentry *note = fb_find_name(run->fsb, run->staging, at);
-	char text[2 * PS_HANDLE_MAX + 8];
+	char buf[FB_STAGE_NAME];
+	struct qstr name = fb_birth_name(buf, birth, suffix);
+
+	return fb_find_name(run->fsb, run->staging, &name);
+}
+
+/* Notes where a made directory is to be found when it has left staging. */
+static int fb_note_dir(struct fb_replay *run, u64 birth, struct dentry *object)
+{
+	struct dentry *note = fb_find_entry(run, birth, ".at");
+	char text[2 * PS_HANDLE_MAX + 8], buf[FB_STAGE_NAME];
+	struct qstr at = fb_birth_name(buf, birth, ".at");
 	struct ps_handle handle;
 	int err;
 
@@ -47,7 +57,7 @@ static int fb_note_dir(struct fb_replay *run, const struct qstr *at, struct dent
 	if (!err && d_really_is_negative(note)) {
 		dput(note);
 		scnprintf(text, sizeof(text), "%02x:%*phN", handle.type, handle.len, handle.bytes);
-		note = fb_make_name(run->fsb, run->staging, at, S_IFLNK, 0, text);
+		note = fb_make_name(run->fsb, run->staging, &at, S_IFLNK, 0, text);
 		if (IS_ERR(note))
 			return PTR_ERR(note);
 	}
@@ -70,9 +80,9 @@ static int fb_parse_note(const char *text, struct nl_identity *id)
 }
 
 /* The handle of a made directory that has left staging. -ESTALE: there is no such directory. */
-static int fb_read_note(struct fb_replay *run, const struct qstr *at, struct nl_identity *id)
+static int fb_read_note(struct fb_replay *run, u64 birth, struct nl_identity *id)
 {
-	struct dentry *note = fb_find_name(run->fsb, run->staging, at);
+	struct dentry *note = fb_find_entry(run, birth, ".at");
 	DEFINE_DELAYED_CALL(done);
 	const char *text;
 	int err = -ESTALE;
@@ -102,9 +112,11 @@ static bool fb_can_make(const struct nl_change *change)
 }
 
 /* The object itself, with modes that let no other task look. */
-static struct dentry *fb_make_object(struct fb_replay *run, const struct nl_change *change,
-				     const struct qstr *name)
+static struct dentry *fb_make_object(struct fb_replay *run, const struct nl_record *record)
 {
+	const struct nl_change *change = &record->change;
+	char buf[FB_STAGE_NAME];
+	struct qstr name = fb_birth_name(buf, record->start, "");
 	umode_t type = change->attr.mode & S_IFMT;
 	struct dentry *object;
 	char *target = NULL;
@@ -116,7 +128,7 @@ static struct dentry *fb_make_object(struct fb_replay *run, const struct nl_chan
 		if (!target)
 			return ERR_PTR(-ENOMEM);
 	}
-	object = fb_make_name(run->fsb, run->staging, name,
+	object = fb_make_name(run->fsb, run->staging, &name,
 			      type | (type == S_IFDIR ? 0700 : FB_MADE_MODE),
 			      new_decode_dev(change->attr.rdev), target);
 	kfree(target);
@@ -128,23 +140,19 @@ static struct dentry *fb_make_object(struct fb_replay *run, const struct nl_chan
 /* The entry of a creation, made if it isn't there. NULL: a directory that has left already. */
 static struct dentry *fb_make_entry(struct fb_replay *run, const struct nl_record *record)
 {
-	const struct nl_change *change = &record->change;
-	char buf[FB_STAGE_NAME], at_buf[FB_STAGE_NAME];
-	struct qstr name = fb_birth_name(buf, record->start, "");
-	struct qstr at = fb_birth_name(at_buf, record->start, ".at");
-	struct dentry *object = fb_find_name(run->fsb, run->staging, &name);
+	struct dentry *object = fb_find_entry(run, record->start, "");
 	struct nl_identity id;
 	int err;
 
 	if (IS_ERR(object) || d_really_is_positive(object))
 		return object;
 	dput(object);
-	if (S_ISDIR(change->attr.mode)) {
-		err = fb_read_note(run, &at, &id);
+	if (S_ISDIR(record->change.attr.mode)) {
+		err = fb_read_note(run, record->start, &id);
 		if (err != -ESTALE)
 			return ERR_PTR(err);	/* NULL if there is a note */
 	}
-	return fb_make_object(run, change, &name);
+	return fb_make_object(run, record);
 }
 
 /**
@@ -160,8 +168,6 @@ int fb_make_again(struct fb_replay *run, const struct nl_record *record)
 {
 	const struct nl_change *change = &record->change;
 	struct dentry *object = fb_make_entry(run, record);
-	char buf[FB_STAGE_NAME];
-	struct qstr at = fb_birth_name(buf, record->start, ".at");
 	int err = 0;
 
 	if (IS_ERR_OR_NULL(object))
@@ -169,7 +175,7 @@ int fb_make_again(struct fb_replay *run, const struct nl_record *record)
 	if ((d_inode(object)->i_mode ^ change->attr.mode) & S_IFMT)
 		err = -EUCLEAN;
 	else if (d_is_dir(object))
-		err = fb_note_dir(run, &at, object);
+		err = fb_note_dir(run, record->start, object);
 	else if (d_is_reg(object))
 		err = fb_fill(run, &change->object, object);
 	dput(object);
@@ -179,17 +185,14 @@ int fb_make_again(struct fb_replay *run, const struct nl_record *record)
 /* An object that was made again, by its birth. */
 static struct dentry *fb_find_made(struct fb_replay *run, u64 birth)
 {
-	char buf[FB_STAGE_NAME];
-	struct qstr name = fb_birth_name(buf, birth, "");
-	struct dentry *object = fb_find_name(run->fsb, run->staging, &name);
+	struct dentry *object = fb_find_entry(run, birth, "");
 	struct nl_identity id;
 	int err;
 
 	if (IS_ERR(object) || d_really_is_positive(object))
 		return object;
 	dput(object);
-	name = fb_birth_name(buf, birth, ".at");
-	err = fb_read_note(run, &name, &id);
+	err = fb_read_note(run, birth, &id);
 	return err ? ERR_PTR(err) : fb_find_identity(run->fsb, &id, true);
 }
 

@@ -28,8 +28,9 @@
  *  12. One store empties the log (nl_empty()).
  *  13. The staging folder is removed. Power may fail in between: a mount with an empty log removes what is
  *      left. What fails here is told and ends nothing.
- *  14. The lower journal is committed. Records of the log's next life take their counters from memory, so
- *      what was changed before must not be lost by the next crash. This holds for an empty log, too.
+ *
+ * fb_names_start() commits the lower journal before the log's next life begins, also behind an empty log:
+ * its records take their counters from memory, so what was changed here must not be lost by the next crash.
  *
  * An error ends the mount, and log, decisions and file records stay as they are.
  */
@@ -324,13 +325,12 @@ static int fb_replay_or_discard(struct fb_replay *run, bool discard)
 		err = discard ? fb_discard_log(run) : fb_replay_log(run);
 	if (err)
 		return err;
-	/* Steps 13 and 14. */
+	/* Step 13. */
 	err = fb_stage_remove(run);
 	if (err)
 		pr_warn("%s: the folder .forebay-replay in %s can't be removed (error %d): look what is in it, and remove it\n",
 			run->fsb->cache_name, run->fc->source, err);
-	err = fb_commit_lower_fs(run->fsb);
-	return err ? fb_replay_failed(run, "commit the journal", NULL, err) : 0;
+	return 0;
 }
 
 /**

@@ -162,7 +162,7 @@ static int fb_fill_super(struct super_block *sb, struct fs_context *fc)
 	if (!err)
 		err = fb_replay(fsb, fc);
 	if (!err)
-		err = fb_names_start(fsb);
+		err = fb_names_start(fsb, fc);
 	if (err)
 		return err;
 	fb_init_super(sb, fsb);

@@ -111,19 +111,6 @@ static int fb_restore_pages(void *arg)
 	return err;
 }
 
-/* Opens the new file so that a write leaves its times alone. */
-static struct file *fb_restore_open(struct fb_sb *fsb, const struct path *lower)
-{
-	struct file *file = dentry_open(lower, O_RDWR | O_LARGEFILE | O_NOATIME, fsb->cred);
-
-	if (!IS_ERR(file)) {
-		spin_lock(&file->f_lock);
-		file->f_mode |= FMODE_NOCMTIME;
-		spin_unlock(&file->f_lock);
-	}
-	return file;
-}
-
 static int fb_restore_found(struct fb_sb *fsb, struct fb_found *found, const struct path *lower,
 			    struct fb_restored *restored)
 {
@@ -135,7 +122,7 @@ static int fb_restore_found(struct fb_sb *fsb, struct fb_found *found, const str
 	restore->fsb = fsb;
 	restore->found = found;
 	restore->size = found->info.size & ~PS_SIZE_EXACT;
-	restore->file = fb_restore_open(fsb, lower);
+	restore->file = fb_open_quietly(fsb, lower);
 	if (IS_ERR(restore->file)) {
 		err = PTR_ERR(restore->file);
 		goto out;

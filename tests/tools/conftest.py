@@ -115,31 +115,28 @@ def log(blank, forebay, make_log):
     return make
 
 
+def numbers_from(program, path, what):
+    """The numbers that a helper prints of an image."""
+    done = subprocess.run([program, path, what], check=True, capture_output=True, text=True)
+    return tuple(map(int, done.stdout.split()))
+
+
 @pytest.fixture
 def log_offsets(make_log):
     """Byte offsets of a log's table of generations, its data, and the header of its first chunk."""
-    def find(path):
-        done = subprocess.run([make_log, path, "offsets"], check=True, capture_output=True, text=True)
-        return tuple(map(int, done.stdout.split()))
-    return find
+    return lambda path: numbers_from(make_log, path, "offsets")
 
 
 @pytest.fixture
 def tables(make_store):
     """Byte offsets of an image's file table and page table."""
-    def find(path):
-        done = subprocess.run([make_store, path, "offsets"], check=True, capture_output=True, text=True)
-        return tuple(map(int, done.stdout.split()))
-    return find
+    return lambda path: numbers_from(make_store, path, "offsets")
 
 
 @pytest.fixture
 def names_offsets(make_store):
     """Byte offsets of an image's name log, of its words and of its first committed record."""
-    def find(path):
-        done = subprocess.run([make_store, path, "names-offsets"], check=True, capture_output=True, text=True)
-        return tuple(map(int, done.stdout.split()))
-    return find
+    return lambda path: numbers_from(make_store, path, "names-offsets")
 
 
 @pytest.fixture
