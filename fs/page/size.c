@@ -15,7 +15,8 @@
  *
  *	step			changes				by
  *	grow			i_size				fb_size_grew()
- *	sync, in PMem		record_size, durable_size	fb_size_to_record()
+ *	sync, in PMem		record_size, durable_size;	fb_size_to_record()
+ *				"exactly" stays
  *	sync, below		durable_size, below_size;	fb_size_synced_below()
  *				"exactly" ends
  *	writeback		below_size			fb_size_is_below()
@@ -270,12 +271,15 @@ void fb_size_moved_below(struct fb_inode *fi, loff_t size)
 /**
  * fb_size_to_record() - a sync makes the size durable in PMem
  * @fi: the inode, with a record; io_sem is held exclusively
- * @size: in bytes
+ * @size: in bytes; data up to it is durable
+ *
+ * A record that says "exactly" says so of the new size then. Recovery truncates the lower file to that, and
+ * storage may still have what was truncated. So PMem has every page from the recorded end on.
  */
 void fb_size_to_record(struct fb_inode *fi, loff_t size)
 {
 	lockdep_assert_held_write(&fi->io_sem);
-	fb_note_size(fi, size);
+	fb_note_size(fi, size | (test_bit(FB_SIZE_EXACT, &fi->flags) ? PS_SIZE_EXACT : 0));
 	fi->durable_size = size;
 }
 

@@ -13,7 +13,8 @@
  *   volatile pages for which that is	the lower fsync			storage
  *   slower, or PMem has no room; names
  *   and attributes (not fdatasync)
- *   without records; a truncation
+ *   without records; a truncation of
+ *   what PMem had nothing of
  *
  * What write() put into DAX pages is durable already when write() returns.
  * DAX pages are never written to storage here.
@@ -49,6 +50,8 @@
 
 /* Unmaps and flushes up to this many pages under one hold of io_sem. */
 #define FB_FLUSH_BATCH	128
+/* So many pages a file may grow behind a truncation that isn't durable below: each of them is looked up. */
+#define FB_EXACT_PAGES	256
 
 /*
  * Makes stores through mappings durable: the pages lose their mappings, so that
@@ -226,21 +229,41 @@ int fb_sync_below(struct fb_inode *fi, struct file *lower, bool datasync)
 }
 
 /*
+ * Whether the record may have a larger size: also if it says "exactly", because PMem has every page from the
+ * recorded end on. io_sem is held.
+ */
+static bool fb_size_may_grow(struct fb_inode *fi, loff_t size)
+{
+	pgoff_t index = fi->record_size >> PAGE_SHIFT, beyond = DIV_ROUND_UP_ULL(size, PAGE_SIZE);
+
+	lockdep_assert_held(&fi->io_sem);
+	if (!test_bit(FB_SIZE_EXACT, &fi->flags) || size <= fi->record_size)
+		return true;
+	if (beyond - index > FB_EXACT_PAGES)
+		return false;
+	for (; index < beyond; index++)
+		if (!fb_page_find(fi, index))
+			return false;
+	return true;
+}
+
+/*
  * Makes the file's size durable, in PMem. Data up to it is durable already; what was written behind it
  * since may not be. The time goes along, for fb_sync_time(). Returns -EAGAIN if the file was truncated
- * meanwhile: then the lower fsync makes the size durable that it has now.
+ * meanwhile, or has grown behind a truncation that isn't durable below: then the lower fsync makes the size
+ * durable that it has now.
  */
 static int fb_sync_size(struct fb_inode *fi, const struct fb_size_seen *end, bool datasync)
 {
 	int err;
 
-	/* A truncation's record says how long the file is; what grew since is younger than this sync. */
-	if (end->size <= READ_ONCE(fi->durable_size) || test_bit(FB_SIZE_EXACT, &fi->flags))
+	if (end->size <= READ_ONCE(fi->durable_size))
 		return 0;
 	err = fb_record_lock(fi);
 	if (err)
 		return err;
-	if (fi->truncate_seq != end->truncate_seq || (end->truncate_seq & 1)) {
+	if (fi->truncate_seq != end->truncate_seq || (end->truncate_seq & 1) ||
+	    !fb_size_may_grow(fi, end->size)) {
 		err = -EAGAIN;
 	} else if (end->size > fi->durable_size) {
 		if (!datasync)
@@ -267,7 +290,7 @@ static void fb_sync_after_truncation(struct fb_inode *fi)
 static bool fb_sync_owes(struct fb_inode *fi, bool datasync)
 {
 	return !fb_may_cache(fi) || test_bit(FB_OWES_SYNC, &fi->flags) ||
-	       test_bit(FB_SIZE_EXACT, &fi->flags) || (!datasync && test_bit(FB_OWES_ATTR, &fi->flags));
+	       (!datasync && test_bit(FB_OWES_ATTR, &fi->flags));
 }
 
 /* Makes durable in PMem what the file owes; returns whether it must be made durable below. */

@@ -8,8 +8,9 @@
  *      recovery truncates the lower file to it and frees pages beyond;
  *   2. the lower file is truncated;
  *   3. pages beyond go, the rest of the last one becomes zeros.
- * The next sync goes below and ends the "exactly" (page/size.c), asked for
- * or not (writeback/deferred.c).
+ * So the truncation is durable, and a sync has nothing to do for it. A lower fsync ends the "exactly"
+ * (page/size.c) about a second later (writeback/deferred.c). Where PMem has nothing beyond the new end, there
+ * is no record, and the next sync goes below.
  */
 #include <linux/fs.h>
 
@@ -55,11 +56,14 @@ static int fb_truncate(struct mnt_idmap *idmap, struct dentry *dentry, struct ia
 	err = fb_names_setattr(idmap, dentry, attr);
 	if (err) {
 		fb_truncate_failed(fi, &truncation);
+		fb_owe_all(fi);
 		return err;
 	}
 	fb_truncate_done(fi, attr->ia_size);
 	if (truncation.recorded)
 		fb_flush_orphans_soon(FB_SB(fi->vfs_inode.i_sb));
+	else
+		fb_owe_all(fi);
 	return 0;
 }
 
@@ -75,6 +79,7 @@ static int fb_grow(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr 
 	fb_zero_tail(fi, i_size_read(inode));
 	fb_size_grew(inode, attr->ia_size);
 	up_write(&fi->io_sem);
+	fb_owe_all(fi);
 	return 0;
 }
 
@@ -106,7 +111,6 @@ int fb_setattr_size(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr
 		err = fb_truncate(idmap, dentry, attr);
 	else
 		err = fb_grow(idmap, dentry, attr);
-	fb_owe_all(fi);
 	fb_range_unlock(&fi->ranges, &range);
 	mutex_unlock(&fi->wb_lock);
 	return err;
