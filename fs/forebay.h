@@ -155,6 +155,7 @@ enum {
 	FB_DAX_MAPPED,		/* it had a MAP_SYNC mapping, and may have one still */
 	FB_STORED_DAX,		/* a DAX page may be mapped writable; where CPU caches are persistent */
 	FB_RECORD_USED,		/* its record was of use since the worker last looked for one to take */
+	FB_NAMELESS_SYNCED,	/* a sync below has begun when it had no name */
 };
 
 #define FB_NO_FILE		U32_MAX

@@ -43,6 +43,20 @@ u64 fb_names_next(struct fb_names *names)
 	return next;
 }
 
+/*
+ * A lower sync is about to begin, after which all records that there are leave. Returns their end. A file that
+ * gets its first name later leaves a barrier if its creation is among them. If the link below was made before,
+ * the lower sync makes it durable.
+ */
+static u64 fb_names_leave(struct fb_names *names)
+{
+	u64 end = fb_names_next(names);
+
+	WRITE_ONCE(names->leaving, end);
+	smp_mb();	/* pairs with fb_names_need_storage() */
+	return end;
+}
+
 /**
  * fb_names_let_go() - storage has the changes of all records before a place
  * @names: log
@@ -120,6 +134,7 @@ static int fb_names_below(struct fb_names *names, int err)
 int fb_names_empty(struct fb_names *names)
 {
 	struct super_block *lower;
+	u64 end;
 	int err;
 
 	if (!names || names->unfit)
@@ -127,9 +142,10 @@ int fb_names_empty(struct fb_names *names)
 	lower = names->fsb->lower.mnt->mnt_sb;
 	down_read(&lower->s_umount);
 	down_write(&names->fsb->changes);
+	end = fb_names_leave(names);
 	err = fb_names_below(names, fb_commit_lower_fs_locked(names->fsb));
 	if (!err) {
-		fb_names_let_go(names, fb_names_next(names));
+		fb_names_let_go(names, end);
 		mutex_lock(&names->commit_lock);
 		fb_names_beat(names);
 		mutex_unlock(&names->commit_lock);
@@ -144,7 +160,7 @@ int fb_names_empty(struct fb_names *names)
 /* Records whose changes storage has leave the log. */
 static int fb_names_trim(struct fb_names *names)
 {
-	u64 end = fb_names_next(names);
+	u64 end = fb_names_leave(names);
 	int err = fb_names_below(names, fb_commit_lower_fs(names->fsb));
 
 	if (!err)
@@ -175,7 +191,7 @@ int fb_names_commit_lower(struct fb_sb *fsb)
  */
 int fb_names_sync_lower(struct fb_sb *fsb)
 {
-	u64 end = fsb->names ? fb_names_next(fsb->names) : 0;
+	u64 end = fsb->names ? fb_names_leave(fsb->names) : 0;
 	int err = fb_sync_lower_fs(fsb);
 
 	if (!err && fsb->names)

@@ -123,6 +123,7 @@ static bool fb_names_enter(struct fb_name_record *rec, struct fb_sb *fsb, enum n
 		return false;
 	rec->nr_dirs = 0;
 	rec->object = NULL;
+	rec->nameless = NULL;
 	rec->wants_barrier = false;
 	memset(&rec->change, 0, sizeof(rec->change));
 	rec->change.kind = kind;
@@ -225,6 +226,8 @@ void fb_names_begin_link(struct fb_name_record *rec, struct dentry *dentry, stru
 	fb_record_name(rec, dentry, &rec->change.name, HAS(NAME));
 	fb_record_object(rec, d_inode(old), fb_lower_dentry(old), &rec->change.object, HAS(OBJECT));
 	rec->object = FB_I(d_inode(old))->lower;
+	if (!d_inode(old)->i_nlink)
+		rec->nameless = FB_I(d_inode(old));
 	fb_names_reserve(rec);
 }
 
@@ -412,6 +415,20 @@ static bool fb_record_counts_moved(const struct fb_name_record *rec)
 	return false;
 }
 
+/*
+ * A file gets its first name. Without that storage deletes the file after a crash, and replay makes it again:
+ * as it was created, if the log still has that, and without data that a sync call has made durable below.
+ */
+static bool fb_names_need_storage(const struct fb_name_record *rec)
+{
+	if (!rec->nameless)
+		return false;
+	/* The lower link comes first: pairs with fb_sync_nameless() and fb_names_leave(). */
+	smp_mb();
+	return rec->nameless->names.birth < READ_ONCE(rec->names->leaving) ||
+	       test_bit(FB_NAMELESS_SYNCED, &rec->nameless->flags);
+}
+
 /* Writes the record. Commits of other tasks wait for it, so no other task takes the processor. */
 static void fb_record_write(struct fb_name_record *rec)
 {
@@ -460,6 +477,7 @@ static bool fb_names_finish(struct fb_name_record *rec, struct dentry *lower, in
 	struct fb_names *names = rec->names;
 
 	if (!err && fb_record_result(rec, names->fsb, lower) && fb_record_counts(rec)) {
+		rec->wants_barrier |= fb_names_need_storage(rec);
 		fb_record_write(rec);
 		return true;
 	}

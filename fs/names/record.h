@@ -20,6 +20,7 @@ struct fb_name_record {
 	struct nl_change change;
 	struct fb_name_dir dirs[4];
 	unsigned int nr_dirs;
+	const struct fb_inode *nameless; /* the file that gets its first name, or NULL */
 	const struct inode *object;	/* lower inode of change.object; NULL until it is there */
 	s64 mtime, ctime;		/* of that, after the change; in ns */
 	bool wants_barrier;		/* it can't be recorded in full: commits wait */

@@ -110,10 +110,23 @@ struct fb_sync {
 	bool owing, attr, counted;
 };
 
+/*
+ * A sync of a file without a name. A link that is made below later leaves a barrier in the name log. One that
+ * was made before may not have seen the flag: the lower sync makes it durable, for that begins behind the flag.
+ */
+static void fb_sync_nameless(struct fb_inode *fi)
+{
+	if (fi->vfs_inode.i_nlink)
+		return;
+	set_bit(FB_NAMELESS_SYNCED, &fi->flags);
+	smp_mb__after_atomic();	/* pairs with fb_names_need_storage() */
+}
+
 /* Takes what the file owes. */
 static void fb_sync_begin(struct fb_inode *fi, bool datasync, struct fb_sync *sync)
 {
 	lockdep_assert_held(&fi->sync_lock);
+	fb_sync_nameless(fi);
 	sync->number = ++fi->syncs_below.begun;
 	sync->times = fb_times_now(fi);
 	sync->owing = test_bit(FB_OWES_SYNC, &fi->flags);
@@ -157,6 +170,8 @@ static void fb_sync_note(struct fb_inode *fi, const struct fb_sync *sync, bool d
 
 static int fb_lower_fsync(struct fb_inode *fi, struct file *lower, bool datasync)
 {
+	if (test_bit(FB_NAMELESS_SYNCED, &fi->flags))
+		datasync = false;	/* ext4's fdatasync leaves links out */
 	fb_count(FB_SB(fi->vfs_inode.i_sb), FB_SYNCS_LOWER, 1);
 	trace_fb_sync_below(fi);
 	return FB_BREAK_SYNC ? 0 : vfs_fsync(lower, datasync);

@@ -223,6 +223,23 @@ def test_links_and_special_files(pair):
         assert (left / "named").read_bytes() == b"nameless"
 
 
+def test_name_of_a_file_that_was_synced_without_one(pair):
+    """Storage deletes a file without a name, with all that was synced in it. So its first name has to be there before a
+    call commits the record of it."""
+    calls = (os.fsync, os.fdatasync, lambda fd: run(f"sync -f {MOUNT}"))
+    for number, call in enumerate(calls):
+        fd = os.open(MOUNT, os.O_TMPFILE | os.O_RDWR, 0o600)
+        os.write(fd, b"nameless" * 1000)
+        call(fd)
+        linkat(f"/proc/self/fd/{fd}", MOUNT / f"f{number}")
+        os.close(fd)
+    write(MOUNT / "other", b"commits all records before its own")
+    for left in pair.after_cuts(committed=False):
+        assert set(os.listdir(left)) - {"lost+found"} == {"f0", "f1", "f2", "other"}
+        for number in range(3):
+            assert (left / f"f{number}").read_bytes() == b"nameless" * 1000
+
+
 def test_attributes(pair):
     write(MOUNT / "f", b"f")
     os.mkdir(MOUNT / "d")
