@@ -35,7 +35,7 @@ struct fb_names {
 	unsigned int life;		/* one more each time it is switched on; likewise */
 	const char *unfit;		/* why the lower file system can't have a log; NULL: it can */
 	s64 until;			/* of the newest heartbeat */
-	u64 leaving;			/* records before it have left, or will by a lower sync that has begun */
+	u64 leaving;			/* records before it leave with a lower sync that has begun */
 	struct delayed_work trim_work;
 	atomic64_t nr_records;		/* since the mount; */
 	atomic64_t nr_barriers;		/* changes that commits wait for, */

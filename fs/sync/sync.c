@@ -111,8 +111,9 @@ struct fb_sync {
 };
 
 /*
- * A sync of a file without a name. A link that is made below later leaves a barrier in the name log. One that
- * was made before may not have seen the flag: the lower sync makes it durable, for that begins behind the flag.
+ * A sync of a file without a name. A link that is made below later leaves a barrier in the name log.
+ * One that was made before may not have seen the flag. The lower sync makes it durable, because that
+ * begins behind the flag.
  */
 static void fb_sync_nameless(struct fb_inode *fi)
 {
