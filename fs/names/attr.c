@@ -3,7 +3,7 @@
 #include "../lower/attr.h"
 #include "../lower/lower.h"
 #include "attr.h"
-#include "record.h"
+#include "begin.h"
 
 /**
  * fb_names_setattr() - change attributes below, and note that

@@ -7,7 +7,7 @@
  *	off		fb_names_switch_off(): a change left no record. Nothing is committed until it is on
  *
  * Invariant: while the log is on, storage is as it was when the log was switched on, but for changes that
- * have records. So a directory whose counter moved without one switches the log off (record.c).
+ * have records. So a directory whose counter moved without one switches the log off (begin.c).
  *
  * Records leave the log when a commit of the lower journal that began behind them has returned. The worker
  * sees to that from time to time, and at once if the log fills up or a commit has met a barrier.

@@ -5,6 +5,9 @@
 
 #include "names.h"
 
+/* The bit of nl_change.has for a field. */
+#define FB_FIELD(field)	(1u << NL_F_##field)
+
 /* A directory that a change may touch, and what the record says of it. */
 struct fb_name_dir {
 	struct fb_inode *fi;
@@ -27,14 +30,6 @@ struct fb_name_record {
 	u64 end;			/* of the record; 0: the change left none */
 };
 
-void fb_names_begin_create(struct fb_name_record *rec, struct dentry *dentry, umode_t mode,
-			   const char *target);
-void fb_names_begin_tmpfile(struct fb_name_record *rec, struct fb_sb *fsb);
-void fb_names_begin_link(struct fb_name_record *rec, struct dentry *dentry, struct dentry *old);
-void fb_names_begin_remove(struct fb_name_record *rec, struct dentry *dentry);
-void fb_names_begin_rename(struct fb_name_record *rec, struct dentry *old, struct dentry *new,
-			   unsigned int flags, bool unsynced);
-void fb_names_begin_attr(struct fb_name_record *rec, struct dentry *dentry, bool whole);
 void fb_names_end(struct fb_name_record *rec, struct dentry *lower, int err);
 bool fb_names_note(const struct fb_name_record *rec, struct inode *inode);
 

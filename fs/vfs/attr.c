@@ -15,7 +15,7 @@
 #include "../lower/attr.h"
 #include "../lower/lower.h"
 #include "../names/attr.h"
-#include "../names/record.h"
+#include "../names/begin.h"
 #include "../page/size.h"
 #include "attr.h"
 #include "range.h"

@@ -19,7 +19,7 @@
 #include "../../compat/names.h"
 #include "../lower/attr.h"
 #include "../lower/lower.h"
-#include "../names/record.h"
+#include "../names/begin.h"
 #include "../sync/tracker.h"
 #include "attr.h"
 #include "inode.h"

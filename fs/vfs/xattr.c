@@ -8,7 +8,7 @@
 
 #include "../lower/attr.h"
 #include "../lower/lower.h"
-#include "../names/record.h"
+#include "../names/begin.h"
 #include "xattr.h"
 
 /**

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* What a record says of one lower object: its identity, its attributes, and whether it has more than these. */
+#include <linux/xattr.h>
+
+#include "../../compat/attr.h"
+#include "../lower/lower.h"
+#include "object.h"
+
+/* Inode flags that say how an inode is stored, not how it behaves. */
+#define FB_PLAIN_FLAGS	(FS_EXTENT_FL | FS_INDEX_FL | FS_INLINE_DATA_FL | FS_HUGE_FILE_FL)
+
+/**
+ * fb_identify() - say which object it is
+ * @fsb: the mount
+ * @lower: its lower inode
+ * @lower_dentry: a lower dentry of it
+ * @id: handle and time of birth are set
+ *
+ * Context: process. May sleep.
+ * Return: false if the lower file system has no handle for it.
+ */
+bool fb_identify(struct fb_sb *fsb, struct inode *lower, struct dentry *lower_dentry,
+		 struct nl_identity *id)
+{
+	struct path path = { .mnt = fsb->lower.mnt, .dentry = lower_dentry };
+	struct ps_handle handle;
+	struct kstat stat;
+
+	if (fb_encode_handle(lower, &handle) ||
+	    vfs_getattr_nosec(&path, &stat, STATX_BTIME, AT_STATX_DONT_SYNC))
+		return false;
+	id->btime = stat.result_mask & STATX_BTIME ? timespec64_to_ns(&stat.btime) : 0;
+	id->type = handle.type;
+	id->len = handle.len;
+	memcpy(id->handle, handle.bytes, handle.len);
+	return true;
+}
+
+/**
+ * fb_describe() - say what attributes an object has
+ * @attr: set
+ * @lower: its lower inode; locked
+ * @mtime: of the object, in ns since 1970: a write may have moved it meanwhile
+ *
+ * Context: any.
+ */
+void fb_describe(struct nl_attr *attr, const struct inode *lower, s64 mtime)
+{
+	struct timespec64 atime = inode_get_atime(lower);
+
+	*attr = (struct nl_attr){
+		.mask = NL_ATTR_MODE | NL_ATTR_UID | NL_ATTR_GID | NL_ATTR_RDEV | NL_ATTR_ATIME |
+			NL_ATTR_MTIME,
+		.mode = lower->i_mode,
+		.uid = from_kuid(&init_user_ns, lower->i_uid),
+		.gid = from_kgid(&init_user_ns, lower->i_gid),
+		.rdev = new_encode_dev(lower->i_rdev),
+		.atime = timespec64_to_ns(&atime),
+		.mtime = mtime,
+	};
+}
+
+/**
+ * fb_has_more() - whether a new object has more than a record of its creation says
+ * @lower: its lower dentry
+ *
+ * From its directory, or from a security module.
+ *
+ * Context: process. May sleep.
+ * Return: true if it has, or if that can't be found out.
+ */
+bool fb_has_more(struct dentry *lower)
+{
+	struct inode *inode = d_inode(lower);
+	struct file_kattr fa;
+	ssize_t xattrs;
+
+	if (IS_ENCRYPTED(inode))
+		return true;
+	xattrs = vfs_listxattr(lower, NULL, 0);
+	if (xattrs && xattrs != -EOPNOTSUPP)
+		return true;
+	if (!S_ISREG(inode->i_mode) && !S_ISDIR(inode->i_mode))
+		return false;
+	return vfs_fileattr_get(lower, &fa) || (fa.flags & ~FB_PLAIN_FLAGS) || fa.fsx_projid ||
+	       fa.fsx_extsize || fa.fsx_cowextsize;
+}
