@@ -131,9 +131,9 @@ enum nl_kind {
 	NL_RMDIR = 5,
 	NL_RENAME = 6,		/* object2, without NL_EXCHANGE: what the new name had before */
 	NL_SETATTR = 7,		/* the attributes that the mask names */
-	NL_XATTR_SET = 8,
-	NL_XATTR_REMOVE = 9,
-	NL_IFLAGS = 10,		/* inode flags, as FS_IOC_SETFLAGS has them */
+	NL_XATTR_SET = 8,	/* and the attributes after it: an ACL changes the mode */
+	NL_XATTR_REMOVE = 9,	/* likewise */
+	NL_IFLAGS = 10,		/* inode flags, as FS_IOC_SETFLAGS has them, and the attributes */
 	NL_OPAQUE = 11,		/* a change that the log can't express */
 };
 
@@ -181,8 +181,9 @@ struct nl_identity_onmedia {
 
 /*
  * A directory's change counter from before the change, and its ctime after it. 0: the counter says nothing,
- * because it didn't rise; DIR and DIR2 have none of 0. In SELF of NL_SETATTR, if the mode is not that of a
- * directory: the inode's counter after the change, by which no record is judged.
+ * because it didn't rise; DIR and DIR2 have none of 0. In SELF of a change of attributes (NL_SETATTR,
+ * NL_XATTR_SET, NL_XATTR_REMOVE, NL_IFLAGS), if the mode is not that of a directory: the inode's counter
+ * after the change.
  */
 struct nl_count_onmedia {
 	__le64	before;

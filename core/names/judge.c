@@ -3,8 +3,12 @@
  * Which records storage has, and whether its state can be explained at all.
  *
  * A record's change is on storage if and only if the change counter of each directory that it changed is
- * greater there than before the change. Changes without a directory (attributes of other inodes) have no
- * counter: they are absolute, and made again.
+ * greater there than before the change.
+ *
+ * Attributes of other inodes have no such counter, nor has a directory whose counter didn't rise. They are
+ * absolute: the record counts as stored if storage has a later state, by ctime, and is made again otherwise.
+ * Within one tick of the clock the counter from after the change decides, where the record has one. This
+ * must be decided here, too, for to set attributes again moves ctime.
  *
  * Storage is explained if
  *   - each directory has a state that the log knows: the ctime of the last change that storage has; or it
@@ -101,11 +105,23 @@ static int vote(struct nl_judge *judge, const struct nl_identity *id, const stru
 	return 0;
 }
 
+/* A change of attributes, with the mode from after it. */
+static bool of_attributes(const struct nl_change *c)
+{
+	return c->kind == NL_SETATTR || c->kind == NL_XATTR_SET || c->kind == NL_XATTR_REMOVE ||
+	       c->kind == NL_IFLAGS;
+}
+
+static bool of_directory(const struct nl_change *c)
+{
+	return (c->attr.mode & NL_MODE_TYPE) == NL_MODE_DIR;
+}
+
 /* The counter of the record's object says something. */
 static bool self_votes(const struct nl_change *c)
 {
 	return c->has & NL_HAS(SELF) && c->kind != NL_CREATE && c->self.before &&
-	       (c->kind != NL_SETATTR || (c->attr.mode & NL_MODE_TYPE) == NL_MODE_DIR);
+	       (!of_attributes(c) || of_directory(c));
 }
 
 /*
@@ -218,6 +234,52 @@ static int judge_record(struct nl_judge *judge, bool committed)
 	return 0;
 }
 
+/* Does storage have a later state of the object than the change has left? */
+static bool has_later(const struct nl_node *node, const struct nl_count *count)
+{
+	if (node->state != NL_NODE_PRESENT)
+		return node->state == NL_NODE_REMOVED;
+	return node->ctime > count->ctime ||
+	       (node->ctime == count->ctime && count->before && node->counter > count->before);
+}
+
+/* A change of attributes that no counter tells of. Whether storage has its object is decided by now. */
+static int judge_attributes(struct nl_judge *judge, bool committed)
+{
+	const struct nl_change *c = &judge->record->change;
+	struct nl_node *node;
+	int err;
+
+	(void)committed;
+	if (!of_attributes(c) || !(c->has & NL_HAS(SELF)) || self_votes(c))
+		return 0;
+	node = nl_node_get(&judge->nodes, &c->object);
+	if (!node)
+		return -ENOSPC;
+	err = look(judge, node);
+	if (!err && has_later(node, &c->self))
+		nl_bit_set(judge->nl, judge->bits, judge->record->start);
+	return err;
+}
+
+/* All records, in their order. */
+static int judge_each(struct nl_judge *judge, int (*one)(struct nl_judge *judge, bool committed))
+{
+	struct nl_cursor cursor;
+	int got, err;
+
+	nl_cursor_start(&cursor, judge->nl);
+	while ((got = nl_cursor_next(&cursor, judge->record)) > 0) {
+		err = one(judge, cursor.committed);
+		if (err)
+			return err;
+		cond_resched();
+	}
+	judge->damage = cursor.damage;
+	judge->end = cursor.place;
+	return got;
+}
+
 /* A directory on storage, after all its records: is its state one that the log explains? */
 static bool explained(const struct nl_judge *judge, const struct nl_node *node)
 {
@@ -232,7 +294,7 @@ static bool explained(const struct nl_judge *judge, const struct nl_node *node)
  * @judge: what the caller sets is set, the rest is zero
  *
  * With NL_EXPLAINED, @judge->bits and @judge->end are for nl_decide(). With another verdict nothing may
- * be changed on storage. No directory is looked at twice.
+ * be changed on storage. No object is looked at twice.
  *
  * Context: May sleep, and calls @judge->look; nothing changes the log or storage meanwhile.
  * Return: 0: there is a verdict; -EUCLEAN: the log is damaged; -EEXIST: there are decisions; -ENOSPC: too
@@ -240,28 +302,21 @@ static bool explained(const struct nl_judge *judge, const struct nl_node *node)
  */
 int nl_judge(struct nl_judge *judge)
 {
-	struct nl_cursor cursor;
-	int got, err;
+	int err;
 	u32 i;
 
 	if (judge->nl->decided)
 		return -EEXIST;
 	judge->lacks = NL_NO_LIMIT;
 	nl_beat_read(judge->nl, &judge->beat);
-	nl_cursor_start(&cursor, judge->nl);
-	while ((got = nl_cursor_next(&cursor, judge->record)) > 0) {
-		err = judge_record(judge, cursor.committed);
-		if (err)
-			return err;
-		cond_resched();
-	}
-	judge->damage = cursor.damage;
-	judge->end = cursor.place;
+	err = judge_each(judge, judge_record);
+	if (err)
+		return err;
 	for (i = 0; i < judge->nodes.nr; i++) {
 		const struct nl_node *node = &judge->nodes.nodes[i];
 
 		if (node->state == NL_NODE_PRESENT && !explained(judge, node))
 			verdict(judge, NL_CHANGED, node, node->place);
 	}
-	return got;
+	return judge_each(judge, judge_attributes);
 }

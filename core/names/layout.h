@@ -74,7 +74,7 @@ struct nl_kind_fields {
 
 #define NL_HAS(field)		(1u << NL_F_##field)
 #define NL_HAS_ENTRY		(NL_HAS(DIR) | NL_HAS(OBJECT) | NL_HAS(NAME))
-#define NL_HAS_XATTR		(NL_HAS(OBJECT) | NL_HAS(XATTR))
+#define NL_HAS_XATTR		(NL_HAS(OBJECT) | NL_HAS(XATTR) | NL_HAS(ATTR))
 
 static inline bool nl_fields_allowed(u32 kind, u32 has)
 {

@@ -14,7 +14,7 @@
 /* What is known of an object that records name. */
 enum nl_node_state {
 	NL_NODE_UNKNOWN = 0,	/* not looked at */
-	NL_NODE_PRESENT,	/* a directory on storage */
+	NL_NODE_PRESENT,	/* on storage */
 	NL_NODE_REMOVED,	/* storage had it, and has it no more */
 	NL_NODE_ABSENT,		/* storage never had it: its creation is in the log, and was lost */
 };
@@ -67,10 +67,10 @@ enum nl_verdict {
 };
 
 /*
- * Looks at a directory on storage: returns 0 and sets counter and ctime; -ENOENT: there is none; another
- * error ends the judgment. It is never asked for a directory whose creation storage lacks.
+ * Looks at an object on storage: returns 0 and sets counter and ctime; -ENOENT: there is none; another
+ * error ends the judgment. It is never asked for an object whose creation storage lacks.
  */
-typedef int (*nl_look_fn)(void *arg, const struct nl_identity *dir, u64 *counter, s64 *ctime);
+typedef int (*nl_look_fn)(void *arg, const struct nl_identity *object, u64 *counter, s64 *ctime);
 
 struct nl_judge {
 	/* Set by the caller. */

@@ -207,7 +207,7 @@ static void new_directory(bool known)
 
 /*
  * Directory 2 changes, moves within directory 1, and changes again. The move raises its ctime and not its
- * counter. A file's counter has no say.
+ * counter. A file's counter says nothing of directories.
  */
 static void counters_that_say_nothing(void)
 {
@@ -227,7 +227,8 @@ static void counters_that_say_nothing(void)
 	attr.object = names_id(0, 3);
 	attr.self = (struct nl_count){ 7, 300 };
 	file = append(attr);
-	there[3].forbidden = true;
+	there[3].ctime = 1;
+	there[3].counter = 1;
 	there[2].counter = 6;
 	there[2].ctime = 100;
 	EXPECT(gives(10, 1, NL_EXPLAINED) && stored(first) && !stored(move) && !stored(last));
@@ -238,6 +239,72 @@ static void counters_that_say_nothing(void)
 	there[2].ctime = 300;
 	there[2].counter = 7;
 	EXPECT(gives(11, 200, NL_EXPLAINED) && stored(last) && !stored(file));
+}
+
+static bool gives_attribute(u64 place, u64 counter, s64 ctime, bool expected)
+{
+	there[3].counter = counter;
+	there[3].ctime = ctime;
+	return gives(10, 1, NL_EXPLAINED) && stored(place) == expected;
+}
+
+/* Attributes of a file: a later state by ctime, or by the counter within a tick, has the change. */
+static void attributes_of_files(void)
+{
+	static const enum nl_kind kinds[] = { NL_SETATTR, NL_XATTR_SET, NL_XATTR_REMOVE, NL_IFLAGS };
+
+	for (u32 i = 0; i < 4; i++) {
+		struct nl_change change = names_change(kinds[i], 3);
+		u64 place;
+
+		start();
+		append(link_in(1, 10, 100, 20));
+		change.has &= ~NL_HAS(NEEDS);
+		change.object = names_id(0, 3);
+		change.attr.mode = 0100644;
+		change.self = (struct nl_count){ 7, 300 };
+		place = append(change);
+		EXPECT(gives_attribute(place, 6, 300, false) && gives_attribute(place, 7, 300, false));
+		EXPECT(gives_attribute(place, 8, 300, true) && gives_attribute(place, 100, 299, false));
+		EXPECT(gives_attribute(place, 1, 301, true));
+		there[3].err = -ENOENT;
+		EXPECT(gives_attribute(place, 1, 1, true));
+		there[3].err = -EIO;
+		EXPECT(run() == -EIO);
+		change.attr.mode = 0040755;	/* a directory: the counter from before it decides */
+		start();
+		place = append(change);
+		EXPECT(gives_attribute(place, 7, 300, false) && gives_attribute(place, 8, 300, true));
+		change.self.before = 0;		/* which didn't rise */
+		start();
+		place = append(change);
+		EXPECT(gives_attribute(place, 8, 300, false) && gives_attribute(place, 8, 301, true));
+	}
+}
+
+/* Attributes of a file without a name, between its creation and its first name. */
+static void attributes_of_nameless_file(void)
+{
+	struct nl_change change = names_change(NL_TMPFILE, 3), attr = names_change(NL_SETATTR, 3);
+	struct nl_change named = link_in(1, 10, 100, 3);
+	u64 place;
+
+	start();
+	change.object = names_id(0, 3);
+	attr.has = NL_HAS(OBJECT) | NL_HAS(ATTR) | NL_HAS(SELF);
+	attr.attr.mode = 0100644;
+	attr.self = (struct nl_count){ 7, 90 };
+	attr.object = names_id(append(change), 3);
+	place = append(attr);
+	named.object = attr.object;
+	append(named);
+	there[3].forbidden = true;	/* another file may have its handle */
+	EXPECT(gives(10, 1, NL_EXPLAINED) && !stored(place));
+	there[3].forbidden = false;
+	there[3].ctime = 100;
+	EXPECT(gives(11, 100, NL_EXPLAINED) && stored(place));
+	there[3].ctime = 90;
+	EXPECT(gives(11, 100, NL_EXPLAINED) && !stored(place));
 }
 
 /* A file without a name is on storage if its first name is. */
@@ -311,6 +378,8 @@ void names_judge_tests(void)
 	new_directory(true);
 	new_directory(false);
 	counters_that_say_nothing();
+	attributes_of_files();
+	attributes_of_nameless_file();
 	nameless_file();
 	object_without_creation();
 	errors();
