@@ -32,6 +32,8 @@ const char *names_view_between(const struct names_view *before, const struct nam
 			       const struct names_view *now);
 /* Records that were appended since names_forget(): a tail holds nothing else. */
 void names_forget(void);
+/* Makes a heartbeat that names_view_between() knows. */
+void names_beat(struct nl *nl, s64 time, s64 until);
 bool names_known(const struct names_seen *seen);
 
 struct nl_text names_text(const char *text);

@@ -52,7 +52,7 @@ static void op_opaque(struct nl *nl)
 
 static void op_beat(struct nl *nl)
 {
-	nl_beat(nl, step.number, step.number + 10);
+	names_beat(nl, step.number, step.number + 10);
 }
 
 static void op_trim(struct nl *nl)
