@@ -33,6 +33,7 @@ features() {
 	has FILE_KATTR fileattr.h '^struct file_kattr '
 	has INODE_STATE fs.h 'inode_state_read_once\('
 	has REMOVE_PRIVS_FLAGS fs.h 'file_remove_privs_flags\('
+	has ACL_XATTR_ALLOC posix_acl_xattr.h 'void \*posix_acl_to_xattr\('
 	has CTIME_SET fs.h 'define[[:space:]]+ATTR_CTIME_SET'
 	# Backing files are told the user's kiocb.
 	has BACKING_KIOCB backing-file.h 'end_write\)\(struct kiocb'

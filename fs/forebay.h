@@ -8,8 +8,9 @@
  *	fs/		what every floor uses: fail.c (why a mount fails), range_lock.c (pages that are
  *			worked on below, or move), trace.c
  *	lower/		the file system below: lower.c (credentials, opening, syncing), attr.c
- *	names/		the name log: record.c (what a change leaves), attr.c, commit.c (what sync calls
- *			have of it), log.c (its life), premise.c (which file systems can have one)
+ *	names/		the name log: begin.c, record.c (what a change leaves), object.c, extra.c (what a new
+ *			object has inherited), attr.c, commit.c (what sync calls have of it), log.c (its
+ *			life), premise.c (which file systems can have one)
  *	page/		DAX pages and file records: device.c, alloc.c, bad.c (pages that can't be read),
  *			mapping.c (how the kernel sees a DAX page), index.c (a page's life), record.c,
  *			size.c (a size's life), times.c, zero.c, walk.c
@@ -21,7 +22,7 @@
  *			deferred.c (deleted and truncated files), recover.c (pages found at mount), found.c,
  *			restore.c (pages of files that replay makes again)
  *	replay/		the name log at mount: replay.c (the steps), decide.c, discard.c, make.c, bind.c,
- *			attr.c, stage.c (the staging folder), find.c, change.c, list.c
+ *			attr.c, xattr.c, stage.c (the staging folder), find.c, change.c, list.c
  *	vfs/		the kernel's entry points: super.c mount.c params.c sysfs.c, inode.c, namei.c
  *			attr.c xattr.c dir.c export.c, file.c io.c read.c write.c direct.c seek.c, range.c
  *			truncate.c, mmap.c fault.c mkwrite.c, ioctl.c range_ioctl.c lower_ioctl.c info.c,

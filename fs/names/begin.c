@@ -85,6 +85,7 @@ static bool fb_names_enter(struct fb_name_record *rec, struct fb_sb *fsb, enum n
 	rec->object = NULL;
 	rec->nameless = NULL;
 	rec->wants_barrier = false;
+	rec->extras = NULL;
 	memset(&rec->change, 0, sizeof(rec->change));
 	rec->change.kind = kind;
 	fb_beat_if_due(names);
@@ -257,6 +258,17 @@ void fb_names_begin_rename(struct fb_name_record *rec, struct dentry *old, struc
 	fb_names_reserve(rec);
 }
 
+/* A change of attributes, whatever it is. @must: the counter rises, or nothing has changed. */
+static void fb_record_attributes(struct fb_name_record *rec, struct dentry *dentry, bool must)
+{
+	struct inode *inode = d_inode(dentry);
+
+	fb_record_object(rec, inode, fb_lower_dentry(dentry), &rec->change.object, FB_FIELD(OBJECT));
+	fb_record_count(rec, inode, &rec->change.self, FB_FIELD(SELF), must);
+	rec->ctime_before = fb_inode_ctime(FB_I(inode)->lower);
+	rec->change.has |= FB_FIELD(ATTR);
+}
+
 /**
  * fb_names_begin_attr() - attributes are about to be changed below
  * @rec: the change; for fb_names_end()
@@ -267,14 +279,62 @@ void fb_names_begin_rename(struct fb_name_record *rec, struct dentry *old, struc
  */
 void fb_names_begin_attr(struct fb_name_record *rec, struct dentry *dentry, bool whole)
 {
-	struct fb_sb *fsb = FB_SB(dentry->d_sb);
-	struct inode *inode = d_inode(dentry);
-
-	if (!fb_names_enter(rec, fsb, NL_SETATTR))
+	if (!fb_names_enter(rec, FB_SB(dentry->d_sb), NL_SETATTR))
 		return;
-	fb_record_object(rec, inode, fb_lower_dentry(dentry), &rec->change.object, FB_FIELD(OBJECT));
-	fb_record_count(rec, inode, &rec->change.self, FB_FIELD(SELF), false);
-	rec->change.has |= FB_FIELD(ATTR);
+	fb_record_attributes(rec, dentry, false);
 	rec->wants_barrier = !whole;
+	fb_names_reserve(rec);
+}
+
+/**
+ * fb_names_begin_xattr() - an extended attribute or an ACL is about to be changed below
+ * @rec: the change; for fb_names_end()
+ * @dentry: upper dentry
+ * @name: with its prefix
+ * @value: NULL: it is removed. It stays there until fb_names_end()
+ * @size: of @value, in bytes
+ *
+ * Context: process, after fb_begin_below(); the upper inode is locked exclusively. Sleeps.
+ */
+void fb_names_begin_xattr(struct fb_name_record *rec, struct dentry *dentry, const char *name,
+			  const void *value, size_t size)
+{
+	struct nl_change *c = &rec->change;
+
+	if (!fb_xattr_fits(name, size)) {
+		fb_names_begin_attr(rec, dentry, false);
+		return;
+	}
+	if (!fb_names_enter(rec, FB_SB(dentry->d_sb), value ? NL_XATTR_SET : NL_XATTR_REMOVE))
+		return;
+	fb_record_attributes(rec, dentry, d_is_dir(dentry));
+	c->xattr = (struct nl_text){ .bytes = name, .len = strlen(name) };
+	c->has |= FB_FIELD(XATTR);
+	if (value) {
+		c->value = (struct nl_text){ .bytes = value, .len = size };
+		c->has |= FB_FIELD(VALUE);
+	}
+	fb_names_reserve(rec);
+}
+
+/**
+ * fb_names_begin_flags() - inode flags are about to be changed below
+ * @rec: the change; for fb_names_end()
+ * @dentry: upper dentry
+ * @iflags: which of FB_LOGGED_FLAGS the inode has afterwards
+ * @whole: these are all that changes
+ *
+ * Context: process, after fb_begin_below(); the upper inode is locked exclusively. Sleeps.
+ */
+void fb_names_begin_flags(struct fb_name_record *rec, struct dentry *dentry, u32 iflags, bool whole)
+{
+	if (!whole) {
+		fb_names_begin_attr(rec, dentry, false);
+		return;
+	}
+	if (!fb_names_enter(rec, FB_SB(dentry->d_sb), NL_IFLAGS))
+		return;
+	fb_record_attributes(rec, dentry, d_is_dir(dentry));
+	rec->iflags = iflags;
 	fb_names_reserve(rec);
 }

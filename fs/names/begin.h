@@ -13,5 +13,8 @@ void fb_names_begin_remove(struct fb_name_record *rec, struct dentry *dentry);
 void fb_names_begin_rename(struct fb_name_record *rec, struct dentry *old, struct dentry *new,
 			   unsigned int flags, bool unsynced);
 void fb_names_begin_attr(struct fb_name_record *rec, struct dentry *dentry, bool whole);
+void fb_names_begin_xattr(struct fb_name_record *rec, struct dentry *dentry, const char *name,
+			  const void *value, size_t size);
+void fb_names_begin_flags(struct fb_name_record *rec, struct dentry *dentry, u32 iflags, bool whole);
 
 #endif

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What a record says of one lower object: its identity, its attributes, and whether it has more than these. */
+/* What a record says of one lower object: its identity and attributes, and whether it has more than these. */
+#include <linux/fs.h>
+#include <linux/posix_acl_xattr.h>
 #include <linux/xattr.h>
 
 #include "../../compat/attr.h"
 #include "../lower/lower.h"
 #include "object.h"
-
-/* Inode flags that say how an inode is stored, not how it behaves. */
-#define FB_PLAIN_FLAGS	(FS_EXTENT_FL | FS_INDEX_FL | FS_INLINE_DATA_FL | FS_HUGE_FILE_FL)
 
 /**
  * fb_identify() - say which object it is
@@ -84,4 +83,24 @@ bool fb_has_more(struct dentry *lower)
 		return false;
 	return vfs_fileattr_get(lower, &fa) || (fa.flags & ~FB_PLAIN_FLAGS) || fa.fsx_projid ||
 	       fa.fsx_extsize || fa.fsx_cowextsize;
+}
+
+/**
+ * fb_xattr_fits() - whether a record can hold an extended attribute
+ * @name: with its prefix
+ * @size: of its value, in bytes
+ *
+ * Hashes and signatures of the integrity subsystem are over contents and attributes, inode number and
+ * generation included. Those of a file that replay makes again are others.
+ *
+ * Context: any.
+ * Return: true if it fits, and replay can set it.
+ */
+bool fb_xattr_fits(const char *name, size_t size)
+{
+	if (size > NL_VALUE_MAX || strlen(name) > NL_NAME_MAX ||
+	    !strcmp(name, XATTR_NAME_EVM) || !strcmp(name, XATTR_NAME_IMA))
+		return false;
+	return is_posix_acl_xattr(name) || str_has_prefix(name, XATTR_USER_PREFIX) ||
+	       str_has_prefix(name, XATTR_TRUSTED_PREFIX) || str_has_prefix(name, XATTR_SECURITY_PREFIX);
 }

@@ -16,16 +16,10 @@
  */
 #include <linux/iversion.h>
 
+#include "extra.h"
 #include "log.h"
 #include "object.h"
 #include "record.h"
-
-static s64 fb_ctime(const struct inode *inode)
-{
-	struct timespec64 ctime = inode_get_ctime(inode);
-
-	return timespec64_to_ns(&ctime);
-}
 
 /* Writes may move the times meanwhile. Then the record has the older ones, and inodes are told of these. */
 static void fb_record_times(struct fb_name_record *rec, const struct inode *lower)
@@ -33,7 +27,31 @@ static void fb_record_times(struct fb_name_record *rec, const struct inode *lowe
 	struct timespec64 mtime = inode_get_mtime(lower);
 
 	rec->mtime = timespec64_to_ns(&mtime);
-	rec->ctime = fb_ctime(lower);
+	rec->ctime = fb_inode_ctime(lower);
+}
+
+static bool fb_is_creation(const struct nl_change *c)
+{
+	return c->kind == NL_CREATE || c->kind == NL_TMPFILE;
+}
+
+/*
+ * What a new object has from its directory, or from a security module. xfs sets an inherited ACL after the
+ * creation, so the counter of a new directory doesn't say that storage has the ACL. Its ctime does.
+ */
+static void fb_record_extras(struct fb_name_record *rec, struct dentry *lower)
+{
+	const struct inode *inode = d_inode(lower);
+	struct nl_count self = { .ctime = rec->ctime };
+
+	if (!S_ISDIR(inode->i_mode))
+		self.before = inode_peek_iversion(inode);
+	rec->extras = fb_extras_find(lower);
+	if (rec->extras && !fb_extras_reserve(rec->names, rec->extras, &rec->change, &self)) {
+		fb_extras_free(rec->extras);
+		rec->extras = NULL;
+	}
+	rec->wants_barrier |= !rec->extras;
 }
 
 /* The object of the change, as it is now. False: it can't be described. */
@@ -51,12 +69,28 @@ static bool fb_record_result(struct fb_name_record *rec, struct fb_sb *fsb, stru
 	inode = d_inode(lower);
 	fb_record_times(rec, inode);
 	fb_describe(&c->attr, inode, rec->mtime);
-	if (c->kind == NL_SETATTR)
+	if (c->kind == NL_IFLAGS) {
+		c->attr.mask |= NL_ATTR_IFLAGS;
+		c->attr.iflags = rec->iflags;
+	}
+	if (!fb_is_creation(c))
 		return true;
 	if (c->has & FB_FIELD(SELF))
 		c->self.ctime = rec->ctime;
-	rec->wants_barrier |= fb_has_more(lower);
 	return fb_identify(fsb, inode, lower, &c->object);
+}
+
+/*
+ * Whether a directory's extended attributes or flags are as they were, for they were set to what they are. A
+ * record of that would be made again whatever came after it, since no counter tells that storage has it.
+ */
+static bool fb_changed_nothing(const struct fb_name_record *rec)
+{
+	const struct fb_name_dir *dir = &rec->dirs[0];
+
+	return (rec->change.kind == NL_XATTR_SET || rec->change.kind == NL_XATTR_REMOVE ||
+		rec->change.kind == NL_IFLAGS) && dir->must && rec->ctime == rec->ctime_before &&
+	       inode_peek_iversion(dir->fi->lower) == dir->count->before;
 }
 
 /* The directories' counters and times after the change. False: a counter didn't rise that has to. */
@@ -73,7 +107,7 @@ static bool fb_record_counts(struct fb_name_record *rec)
 			dir->count->before = now;
 		else if (now <= dir->count->before)
 			dir->count->before = 0;		/* it says nothing */
-		dir->count->ctime = is_dir ? fb_ctime(dir->fi->lower) : rec->ctime;
+		dir->count->ctime = is_dir ? fb_inode_ctime(dir->fi->lower) : rec->ctime;
 		dir->fi->names.counter = now;
 		dir->fi->names.life = rec->names->life;
 	}
@@ -118,20 +152,26 @@ static void fb_record_write(struct fb_name_record *rec)
 	else
 		nl_cancel(nl, &rec->barrier);
 	nl_take(nl, &rec->place, lines, false);
+	if (rec->extras)
+		fb_extras_take(names, rec->extras);
+	rec->end = nl_next(nl);
 	spin_unlock(&names->place_lock);
-	if (rec->change.kind == NL_CREATE || rec->change.kind == NL_TMPFILE)
+	if (fb_is_creation(&rec->change))
 		rec->change.object.birth = rec->place.start;
 	if (rec->wants_barrier)
 		nl_write(nl, &rec->barrier, &barrier);
 	nl_write(nl, &rec->place, &rec->change);
+	if (rec->extras)
+		fb_extras_write(nl, rec->extras, rec->place.start);
 	spin_lock(&names->place_lock);
 	if (rec->wants_barrier)
 		nl_done(nl, &rec->barrier);
 	nl_done(nl, &rec->place);
+	if (rec->extras)
+		fb_extras_done(names, rec->extras);
 	spin_unlock(&names->place_lock);
 	preempt_enable();
-	rec->end = rec->place.end;
-	atomic64_inc(&names->nr_records);
+	atomic64_add(1 + (rec->extras ? rec->extras->nr : 0), &names->nr_records);
 	atomic64_add(rec->wants_barrier, &names->nr_barriers);
 }
 
@@ -149,17 +189,24 @@ static void fb_beat_if_late(struct fb_names *names)
 static bool fb_names_finish(struct fb_name_record *rec, struct dentry *lower, int err)
 {
 	struct fb_names *names = rec->names;
+	bool described = !err && fb_record_result(rec, names->fsb, lower);
+	bool nothing = described && fb_changed_nothing(rec);
 
-	if (!err && fb_record_result(rec, names->fsb, lower) && fb_record_counts(rec)) {
+	if (described && !nothing && fb_record_counts(rec)) {
+		if (fb_is_creation(&rec->change) && fb_has_more(lower))
+			fb_record_extras(rec, lower);
 		rec->wants_barrier |= fb_names_need_storage(rec);
 		fb_record_write(rec);
+		fb_extras_free(rec->extras);
 		return true;
 	}
 	spin_lock(&names->place_lock);
 	nl_cancel(&names->nl, &rec->barrier);
 	nl_cancel(&names->nl, &rec->place);
+	if (nothing)
+		rec->end = nl_next(&names->nl);
 	spin_unlock(&names->place_lock);
-	return err && !fb_record_counts_moved(rec);
+	return nothing || (err && !fb_record_counts_moved(rec));
 }
 
 /**
@@ -209,7 +256,7 @@ bool fb_names_note(const struct fb_name_record *rec, struct inode *inode)
 	if (!rec->end)
 		return false;
 	WRITE_ONCE(fi->names.end, rec->end);
-	if (rec->change.kind == NL_CREATE || rec->change.kind == NL_TMPFILE)
+	if (fb_is_creation(&rec->change))
 		fi->names.birth = rec->change.object.birth;
 	if (!rec->object || rec->object == fi->lower)
 		fb_names_note_times(rec, fi);

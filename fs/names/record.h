@@ -26,8 +26,11 @@ struct fb_name_record {
 	const struct fb_inode *nameless; /* the file that gets its first name, or NULL */
 	const struct inode *object;	/* lower inode of change.object; NULL until it is there */
 	s64 mtime, ctime;		/* of that, after the change; in ns */
+	s64 ctime_before;		/* likewise, if attributes change */
 	bool wants_barrier;		/* it can't be recorded in full: commits wait */
-	u64 end;			/* of the record; 0: the change left none */
+	u32 iflags;			/* of NL_IFLAGS: FB_LOGGED_FLAGS after the change */
+	struct fb_name_extras *extras;	/* further records of a new object; NULL: there are none */
+	u64 end;			/* of the last record; 0: the change left none */
 };
 
 void fb_names_end(struct fb_name_record *rec, struct dentry *lower, int err);

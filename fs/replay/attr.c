@@ -5,42 +5,37 @@
  *
  * They are absolute. So the committed records are read once, in their order, and each object gets what it
  * had after the last of them, in one change. What an object has already isn't set. Extended attributes
- * are set as their records come.
+ * are set before, as their records come: an ACL changes the mode, and chmod the ACL's mask, so the last
+ * mode gives both what they were.
  *
  * The mtime of a regular file has two sources: records of the name log, and the file record of the page
  * store, which an absorbed sync wrote. A file that is made again gets
- *   - the mtime of the last committed record that sets it (NL_SETATTR); else
- *   - that of its file record, if it has one; else
- *   - the one that it was created with.
- * No directory's counter says whether storage has an attribute of a regular file. Its ctime does: if it is
- * newer than that of the last record, storage has a later change, and keeps it. So it does if its own counter
- * is higher, among changes of one tick of the clock. Otherwise the file gets the record's
- * ctime, too. So a still later time in the file record of the page store, which fb_recover_attach() compares
- * with ctime, comes after it.
+ *   - that of its file record, if it is later than the last committed change of attributes; else
+ *   - the mtime of that change; without one that of its creation.
+ * Whether storage has the attributes of a regular file was decided with all else (core/names/judge.c). Where
+ * it has not, the file gets the record's ctime, too. So a still later time in the file record of the page
+ * store, which fb_recover_attach() compares with ctime, comes after it.
  *
  * A directory's mtime is the ctime that the log has from after its last change, for its names change both.
  */
 #include <linux/fs.h>
-#include <linux/iversion.h>
-#include <linux/posix_acl.h>
-#include <linux/posix_acl_xattr.h>
 #include <linux/vmalloc.h>
-#include <linux/xattr.h>
 
+#include "../../compat/attr.h"
+#include "../names/object.h"
 #include "../writeback/restore.h"
 #include "attr.h"
 #include "change.h"
 #include "find.h"
 #include "make.h"
+#include "xattr.h"
 
 /* What an object has in the end. */
 struct fb_final {
 	u32 mask;		/* NL_ATTR_*: what is known */
-	u32 mode, uid, gid;
+	u32 mode, uid, gid, iflags;
 	s64 atime, mtime;
-	s64 ctime;		/* of a file after the last NL_SETATTR; 0: there is none */
-	u64 counter;		/* likewise */
-	bool created;		/* @mtime is that of the creation */
+	s64 ctime;		/* of a file after the last change of attributes; 0: there is none */
 };
 
 #define FB_HAS(change, field)	((change)->has & BIT(NL_F_##field))
@@ -81,69 +76,13 @@ static int fb_final_attr(struct fb_replay *run, struct fb_final *finals, const s
 		final->gid = attr->gid;
 	if (attr->mask & NL_ATTR_ATIME)
 		final->atime = attr->atime;
-	if (attr->mask & NL_ATTR_MTIME) {
+	if (attr->mask & NL_ATTR_MTIME)
 		final->mtime = attr->mtime;
-		final->created = change->kind != NL_SETATTR;
-	}
-	if (change->kind == NL_SETATTR && FB_HAS(change, SELF)) {
+	if (attr->mask & NL_ATTR_IFLAGS)
+		final->iflags = attr->iflags;
+	if (change->kind != NL_CREATE && FB_HAS(change, SELF))
 		final->ctime = change->self.ctime;
-		final->counter = change->self.before;
-	}
 	return 0;
-}
-
-/* ACLs have calls of their own. */
-static int fb_set_acl(struct mnt_idmap *idmap, struct dentry *object, const char *name,
-		      const struct nl_text *value)
-{
-	struct posix_acl *acl = posix_acl_from_xattr(&init_user_ns, value->bytes, value->len);
-	int err;
-
-	if (IS_ERR_OR_NULL(acl))
-		return PTR_ERR_OR_ZERO(acl) ?: vfs_remove_acl(idmap, object, name);
-	err = vfs_set_acl(idmap, object, name, acl);
-	posix_acl_release(acl);
-	return err;
-}
-
-/* @name has a final 0. */
-static int fb_change_xattr(struct fb_replay *run, struct dentry *object, const struct nl_change *change,
-			   const char *name)
-{
-	struct mnt_idmap *idmap = mnt_idmap(run->fsb->lower.mnt);
-	int err = mnt_want_write(run->fsb->lower.mnt);
-
-	if (err)
-		return err;
-	if (change->kind == NL_XATTR_SET && is_posix_acl_xattr(name))
-		err = fb_set_acl(idmap, object, name, &change->value);
-	else if (change->kind == NL_XATTR_SET)
-		err = vfs_setxattr(idmap, object, name, change->value.bytes, change->value.len, 0);
-	else if (is_posix_acl_xattr(name))
-		err = vfs_remove_acl(idmap, object, name);
-	else
-		err = vfs_removexattr(idmap, object, name);
-	mnt_drop_write(run->fsb->lower.mnt);
-	return err == -ENODATA ? 0 : err;
-}
-
-static int fb_replay_xattr(struct fb_replay *run, const struct nl_change *change)
-{
-	struct nl_node *node = nl_node_get(&run->bind.nodes, &change->object);
-	struct dentry *object;
-	char *name;
-	int err;
-
-	if (!node)
-		return -ENOSPC;
-	object = fb_find_object(run, node);
-	if (IS_ERR(object))
-		return object == ERR_PTR(-ESTALE) ? 0 : PTR_ERR(object);
-	name = kmemdup_nul(change->xattr.bytes, change->xattr.len, GFP_KERNEL);
-	err = name ? fb_change_xattr(run, object, change, name) : -ENOMEM;
-	kfree(name);
-	dput(object);
-	return err;
 }
 
 /* Notes what a committed record that storage lacks says of attributes. */
@@ -153,12 +92,11 @@ static int fb_final_note(struct fb_replay *run, struct fb_final *finals, const s
 
 	switch (change->kind) {
 	case NL_SETATTR:
+	case NL_IFLAGS:
 		return fb_final_attr(run, finals, change);
 	case NL_XATTR_SET:
 	case NL_XATTR_REMOVE:
-		return fb_replay_xattr(run, change);
-	case NL_IFLAGS:
-		return -EOPNOTSUPP;
+		return fb_replay_xattr(run, change) ?: fb_final_attr(run, finals, change);
 	case NL_OPAQUE:
 		return 0;
 	case NL_CREATE:
@@ -199,10 +137,10 @@ static void fb_final_time(struct fb_replay *run, const struct nl_node *node, str
 	struct ps_handle handle = fb_handle_of(&node->id);
 	s64 time;
 
-	if (!final->created || !nl_node_made(&run->bind, node))
+	if (!nl_node_made(&run->bind, node))
 		return;
 	time = fb_restore_time(run->fsb, &handle);
-	if (!time)
+	if (!time || time <= final->ctime)
 		return;
 	final->mask |= NL_ATTR_MTIME;
 	final->mtime = time;
@@ -239,6 +177,13 @@ static void fb_final_differs(const struct fb_final *final, const struct inode *i
 	}
 }
 
+static bool fb_ctime_differs(const struct inode *inode, const struct timespec64 *ctime)
+{
+	struct timespec64 now = inode_get_ctime(inode);
+
+	return ctime && !timespec64_equal(ctime, &now);
+}
+
 /*
  * The change of owner takes set-ID bits away, in some file systems also if the mode comes with it. So the
  * mode is set again.
@@ -251,7 +196,7 @@ static int fb_final_set(struct fb_replay *run, struct dentry *object, struct fb_
 
 	for (tries = 0; tries < 2; tries++) {
 		fb_final_differs(final, d_inode(object), &attr);
-		if (!attr.ia_valid)
+		if (!attr.ia_valid && !fb_ctime_differs(d_inode(object), ctime))
 			break;
 		err = fb_change_attr(run->fsb, object, &attr, ctime);
 		if (err)
@@ -262,18 +207,52 @@ static int fb_final_set(struct fb_replay *run, struct dentry *object, struct fb_
 	return 0;
 }
 
-/* A file that storage has gets what the log says, unless storage has a later change. */
+/* A file that storage has gets what the log says: storage has no later change. */
 static int fb_final_set_stored(struct fb_replay *run, struct dentry *object, struct fb_final *final)
 {
 	struct timespec64 ctime = inode_get_ctime(d_inode(object));
 
-	if (final->ctime && (timespec64_to_ns(&ctime) > final->ctime ||
-			     (timespec64_to_ns(&ctime) == final->ctime &&
-			      inode_peek_iversion(d_inode(object)) > final->counter)))
-		return 0;
 	if (final->ctime)
 		ctime = ns_to_timespec64(final->ctime);
 	return fb_final_set(run, object, final, &ctime);
+}
+
+/* Moves ctime. */
+static int fb_final_set_flags(struct fb_replay *run, struct dentry *object, const struct fb_final *final)
+{
+	struct file_kattr fa = { };
+	u32 flags;
+	int err;
+
+	if (!(final->mask & NL_ATTR_IFLAGS))
+		return 0;
+	err = vfs_fileattr_get(object, &fa);
+	if (err)
+		return err;
+	flags = (fa.flags & ~FB_LOGGED_FLAGS) | (final->iflags & FB_LOGGED_FLAGS);
+	if (flags == fa.flags)
+		return 0;
+	err = mnt_want_write(run->fsb->lower.mnt);
+	if (err)
+		return err;
+	fileattr_fill_flags(&fa, flags);
+	err = vfs_fileattr_set(mnt_idmap(run->fsb->lower.mnt), object, &fa);
+	mnt_drop_write(run->fsb->lower.mnt);
+	return err;
+}
+
+/* What is not immutable. */
+static int fb_final_set_all(struct fb_replay *run, const struct nl_node *node, struct dentry *object,
+			    struct fb_final *final)
+{
+	int err = fb_final_set_flags(run, object, final);
+
+	if (err)
+		return err;
+	fb_final_time(run, node, final);
+	if (d_is_dir(object) || nl_node_made(&run->bind, node))
+		return fb_final_set(run, object, final, NULL);
+	return fb_final_set_stored(run, object, final);
 }
 
 /*
@@ -291,13 +270,9 @@ static int fb_final_apply(struct fb_replay *run, const struct nl_node *node, str
 	object = fb_find_object(run, node);
 	if (IS_ERR(object))
 		return object == ERR_PTR(-ESTALE) ? 0 : PTR_ERR(object);
-	fb_final_time(run, node, final);
-	if (IS_IMMUTABLE(d_inode(object)) || IS_APPEND(d_inode(object)))
-		err = 0;
-	else if (d_is_dir(object) || nl_node_made(&run->bind, node))
-		err = fb_final_set(run, object, final, NULL);
-	else
-		err = fb_final_set_stored(run, object, final);
+	err = 0;
+	if (!IS_IMMUTABLE(d_inode(object)) && !IS_APPEND(d_inode(object)))
+		err = fb_final_set_all(run, node, object, final);
 	dput(object);
 	return err;
 }

@@ -69,27 +69,27 @@ int fb_log_damaged_somewhere(struct fb_replay *run)
 }
 
 /*
- * xfs raises a directory's counter once for a new access time, if nothing else has raised it since the inode
- * was read from storage. So a directory that was read since the crash, and not changed, has one too many.
+ * xfs raises an inode's counter once for a new access time, if nothing else has raised it since the inode
+ * was read from storage. So an inode that was read since the crash, and not changed, has one too many.
  */
-static u64 fb_counter(const struct fb_replay *run, const struct inode *dir)
+static u64 fb_counter(const struct fb_replay *run, const struct inode *inode)
 {
-	struct timespec64 atime = inode_get_atime(dir), ctime = inode_get_ctime(dir);
-	u64 counter = inode_peek_iversion(dir);
+	struct timespec64 atime = inode_get_atime(inode), ctime = inode_get_ctime(inode);
+	u64 counter = inode_peek_iversion(inode);
 	struct nl_beat beat;
 
 	nl_beat_read(run->nl, &beat);
-	if (strcmp(dir->i_sb->s_type->name, "xfs") || dir->i_sb->s_flags & SB_LAZYTIME ||
+	if (strcmp(inode->i_sb->s_type->name, "xfs") || inode->i_sb->s_flags & SB_LAZYTIME ||
 	    timespec64_to_ns(&atime) <= beat.until || timespec64_to_ns(&ctime) > beat.until)
 		return counter;
 	return counter - 1;
 }
 
 /* For nl_judge(). */
-static int fb_look(void *arg, const struct nl_identity *dir, u64 *counter, s64 *ctime)
+static int fb_look(void *arg, const struct nl_identity *object, u64 *counter, s64 *ctime)
 {
 	struct fb_replay *run = arg;
-	struct dentry *dentry = fb_find_identity(run->fsb, dir, false);
+	struct dentry *dentry = fb_find_identity(run->fsb, object, false);
 	struct timespec64 time;
 
 	if (IS_ERR(dentry))
@@ -145,7 +145,7 @@ static int fb_judge(struct fb_replay *run, struct nl_judge *judge)
 		return fb_log_damaged(run, &judge->damage);
 	if (err)
 		return fb_fail(run->fc, err,
-			       "%s: the name log can't be replayed: a directory below can't be read (error %d); nothing was changed, mount again to try again",
+			       "%s: the name log can't be replayed: a file or directory below can't be read (error %d); nothing was changed, mount again to try again",
 			       run->fsb->cache_name, err);
 	if (judge->verdict)
 		return fb_refuse(run, judge);

@@ -12,10 +12,12 @@
 #include <linux/posix_acl.h>
 #include <linux/posix_acl_xattr.h>
 
+#include "../../compat/acl.h"
 #include "../lower/attr.h"
 #include "../lower/lower.h"
 #include "../names/attr.h"
 #include "../names/begin.h"
+#include "../names/object.h"
 #include "../page/size.h"
 #include "attr.h"
 #include "range.h"
@@ -152,15 +154,22 @@ int fb_set_acl(struct mnt_idmap *idmap, struct dentry *dentry, struct posix_acl 
 	struct path lower = fb_lower_path(dentry);
 	struct fb_name_record rec;
 	const struct cred *old;
+	void *value = NULL;
+	size_t size = 0;
 	int err;
 
 	err = type == ACL_TYPE_ACCESS ? fb_acl_drop_sgid(idmap, dentry) : 0;
 	if (err)
 		return err;
+	if (acl) {
+		value = compat_acl_to_xattr(acl, &size, GFP_KERNEL);
+		if (!value)
+			return -ENOMEM;
+	}
 	err = fb_begin_below(idmap, FB_SB(dentry->d_sb), &old);
 	if (err)
-		return err;
-	fb_names_begin_attr(&rec, dentry, false);
+		goto free;
+	fb_names_begin_xattr(&rec, dentry, name, value, size);
 	if (acl)
 		err = vfs_set_acl(mnt_idmap(lower.mnt), lower.dentry, name, acl);
 	else
@@ -168,6 +177,8 @@ int fb_set_acl(struct mnt_idmap *idmap, struct dentry *dentry, struct posix_acl 
 	fb_names_end(&rec, lower.dentry, err);
 	fb_end_below(FB_SB(dentry->d_sb), old);
 	fb_attr_changed(d_inode(dentry), fb_names_note(&rec, d_inode(dentry)));
+free:
+	kfree(value);
 	return err;
 }
 
@@ -181,6 +192,21 @@ int fb_set_acl(struct mnt_idmap *idmap, struct dentry *dentry, struct posix_acl 
 int fb_fileattr_get(struct dentry *dentry, struct file_kattr *fa)
 {
 	return vfs_fileattr_get(fb_lower_dentry(dentry), fa);
+}
+
+/*
+ * Whether the name log holds all that changes. Immutable and append-only objects are not in the log: replay
+ * could neither add nor remove a name of one.
+ */
+static bool fb_flags_fit(struct dentry *dentry, const struct file_kattr *fa)
+{
+	struct file_kattr old = { };
+
+	return !vfs_fileattr_get(fb_lower_dentry(dentry), &old) &&
+	       !((fa->flags ^ old.flags) & ~FB_LOGGED_FLAGS) &&
+	       !((fa->fsx_xflags ^ old.fsx_xflags) & ~(FB_LOGGED_XFLAGS | FS_XFLAG_HASATTR)) &&
+	       fa->fsx_projid == old.fsx_projid && fa->fsx_extsize == old.fsx_extsize &&
+	       fa->fsx_cowextsize == old.fsx_cowextsize;
 }
 
 /**
@@ -214,7 +240,7 @@ int fb_fileattr_set(struct mnt_idmap *idmap, struct dentry *dentry, struct file_
 	}
 	err = err ?: fb_begin_below(idmap, FB_SB(dentry->d_sb), &old);
 	if (!err) {
-		fb_names_begin_attr(&rec, dentry, false);
+		fb_names_begin_flags(&rec, dentry, fa->flags & FB_LOGGED_FLAGS, fb_flags_fit(dentry, fa));
 		err = vfs_fileattr_set(mnt_idmap(lower.mnt), lower.dentry, fa);
 		fb_names_end(&rec, lower.dentry, err);
 		fb_end_below(FB_SB(dentry->d_sb), old);

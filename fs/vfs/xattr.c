@@ -52,7 +52,7 @@ static int fb_xattr_set(const struct xattr_handler *handler, struct mnt_idmap *i
 	err = fb_begin_below(NULL, FB_SB(dentry->d_sb), &old);
 	if (err)
 		goto unlock;
-	fb_names_begin_attr(&rec, dentry, false);
+	fb_names_begin_xattr(&rec, dentry, name, value, size);
 	if (value)
 		err = vfs_setxattr(mnt_idmap(lower.mnt), lower.dentry, name, value, size, flags);
 	else

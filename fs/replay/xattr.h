@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Extended attributes that replay sets: xattr.c */
+#ifndef FOREBAY_REPLAY_XATTR_H
+#define FOREBAY_REPLAY_XATTR_H
+
+#include "run.h"
+
+int fb_replay_xattr(struct fb_replay *run, const struct nl_change *change);
+
+#endif
