@@ -24,11 +24,11 @@ class NamesPair(Pair):
     """With a name log."""
 
     cache_mib, format_options = 16, "--names 1M"
+    lower_options = "commit=900"
 
-    @staticmethod
-    def mount(storage, cache, lower, folder):
+    def mount(self, storage, cache, lower, folder):
         """Both file systems."""
-        run(f"mount -o commit=900 {storage} {lower} && "
+        run(f"mount -o {self.lower_options} {storage} {lower} && "
             f"mount -t forebay -o cache={cache},allow_volatile_cache {lower} {folder}")
 
     def after_cuts(self, committed=True):
@@ -59,14 +59,28 @@ class NamesPair(Pair):
     storage_third = cache_third = None
 
 
+class XfsPair(NamesPair):
+    """Over xfs: one that is smaller than mkfs.xfs likes. A copy is mounted beside it, and has the same UUID."""
+
+    mkfs = "mkfs.xfs -fqK --unsupported -d size={mib}m {device}"
+    lower_options = "nouuid"
+
+    def __init__(self):
+        run("modprobe xfs && sysctl -qw fs.xfs.xfssyncd_centisecs=720000")
+        super().__init__()
+
+
 def _number(device):
     return device[len("/dev/forebay-emu"):]
 
 
+BOTH = pytest.mark.parametrize("pair", [NamesPair, XfsPair], indirect=True, ids=["ext4", "xfs"])
+
+
 @pytest.fixture(name="pair")
-def pair_fixture():
+def pair_fixture(request):
     """A fresh pair of file systems."""
-    yield NamesPair()
+    yield getattr(request, "param", NamesPair)()
     for folder in (LEFT, LEFT_LOWER, THIRD, THIRD_LOWER):
         run(f"umount {folder}", False)
     clean_up()
@@ -270,23 +284,165 @@ def test_evicted_inodes(pair):
         assert (left / "h").read_bytes() == b"f" and stat.S_IMODE(os.stat(left / "g").st_mode) == 0o600
 
 
-def test_extended_attribute(pair):
-    """The log can't hold it: the fsync waits for storage."""
+def xattrs_of(path):
+    """All user.* and trusted.* attributes."""
+    return {name: os.getxattr(path, name) for name in os.listxattr(path) if name.startswith(("user.", "trusted."))}
+
+
+def acl_of(path):
+    """Lines of getfacl, without those that say whose it is."""
+    return {line for line in run(f"getfacl -pnE {path}").splitlines() if line and line[0] != "#"}
+
+
+def flags_of(path):
+    """Letters of lsattr, without those that say how a file is stored."""
+    return set(run(f"lsattr -d {path}").split()[0]) - set("-eI")
+
+
+@BOTH
+def test_extended_attributes(pair):
+    """Set, changed and removed: of a file and a folder that storage has, and of new ones."""
     write(MOUNT / "f", b"f")
+    os.mkdir(MOUNT / "d")
+    for name in ("f", "d"):
+        os.setxattr(MOUNT / name, "user.goes", b"goes")
+        os.setxattr(MOUNT / name, "user.stays", b"stays")
+    settle()
+    write(MOUNT / "new", b"new")
+    os.mkdir(MOUNT / "newd")
+    for name in ("f", "d", "new", "newd"):
+        os.setxattr(MOUNT / name, "user.number", b"16")
+        os.setxattr(MOUNT / name, "user.empty", b"")
+        os.setxattr(MOUNT / name, "trusted.long", b"l" * 2000)
+        os.setxattr(MOUNT / name, "user.number", b"17")
+        if name in ("f", "d"):
+            os.removexattr(MOUNT / name, "user.goes")
+        sync(MOUNT / name)
+    before = os.stat(MOUNT / "f")
+    os.setxattr(MOUNT / "f", "user.later", b"not synced")
+    expected = {"user.number": b"17", "user.empty": b"", "trusted.long": b"l" * 2000}
+    for left in pair.after_cuts():
+        for name in ("f", "d", "new", "newd"):
+            found = xattrs_of(left / name)
+            found.pop("user.later", None)
+            assert found == expected | ({"user.stays": b"stays"} if name in ("f", "d") else {}), name
+        assert (left / "f").read_bytes() == b"f" and (left / "new").read_bytes() == b"new"
+        after = os.stat(left / "f")
+        assert after.st_mtime_ns == before.st_mtime_ns
+        assert "user.later" in os.listxattr(left / "f") or after.st_ctime_ns == before.st_ctime_ns
+
+
+@BOTH
+def test_acls(pair):
+    """Of a file that storage has and of a new one: with a chmod that changes the mask, and one that goes."""
+    write(MOUNT / "f", b"f")
+    write(MOUNT / "goes", b"goes")
+    os.mkdir(MOUNT / "d")
+    run(f"setfacl -m u:1000:r {MOUNT}/goes")
+    settle()
+    write(MOUNT / "new", b"new")
+    for name in ("f", "new"):
+        run(f"setfacl -m u:1000:rwx,g:1002:r {MOUNT / name}")
+        os.chmod(MOUNT / name, 0o735)
+        os.chown(MOUNT / name, 5, 6)
+        sync(MOUNT / name)
+    run(f"setfacl -b {MOUNT}/goes && setfacl -d -m u:1001:rw {MOUNT}/d")
+    sync(MOUNT / "goes")
+    sync(MOUNT / "d")
+    expected = {name: acl_of(MOUNT / name) for name in ("f", "new", "goes", "d")}
+    assert "user:1000:rwx" in expected["f"] and "mask::-wx" in expected["f"] and "default:user:1001:rw-" in expected["d"]
+    for left in pair.after_cuts():
+        assert {name: acl_of(left / name) for name in expected} == expected
+        for name in ("f", "new"):
+            status = os.stat(left / name)
+            assert (stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid) == (0o735, 5, 6)
+
+
+@BOTH
+def test_inherited(pair):
+    """New objects in a folder with a default ACL and a flag; the file's fsync is all that makes them durable."""
+    os.mkdir(MOUNT / "top")
+    run(f"setfacl -d -m u:1001:rw {MOUNT}/top && chattr +d {MOUNT}/top")
+    settle()
+    os.mkdir(MOUNT / "top/d")
+    write(MOUNT / "top/d/f", b"f" * 5000)
+    os.mkfifo(MOUNT / "top/fifo", 0o622)
+    sync(MOUNT / "top")
+    acls = {name: acl_of(MOUNT / "top" / name) for name in ("d", "d/f", "fifo")}
+    assert "default:user:1001:rw-" in acls["d"] and all("user:1001:rw-" in acl for acl in acls.values())
+    flags = {name: flags_of(MOUNT / "top" / name) for name in ("d", "d/f")}
+    assert "d" in flags["d/f"]
+    for left in pair.after_cuts():
+        assert {name: acl_of(left / "top" / name) for name in acls} == acls
+        assert {name: flags_of(left / "top" / name) for name in flags} == flags
+        assert (left / "top/d/f").read_bytes() == b"f" * 5000
+
+
+@BOTH
+def test_flags(pair):
+    """Flags of a file and of a folder that storage has, and of new ones, set and cleared."""
+    write(MOUNT / "f", b"f")
+    os.mkdir(MOUNT / "d")
+    run(f"chattr +A {MOUNT}/f {MOUNT}/d")
+    settle()
+    write(MOUNT / "new", b"new")
+    os.mkdir(MOUNT / "newd")
+    for name in ("f", "d", "new", "newd"):
+        run(f"chattr +d {MOUNT / name} && chattr -A {MOUNT / name}")        # ext4 commits its journal at +S
+        sync(MOUNT / name)
+    for left in pair.after_cuts():
+        for name in ("f", "d", "new", "newd"):
+            assert flags_of(left / name) == {"d"}, name
+
+
+@BOTH
+def test_capabilities(pair):
+    """One that was set, and one that a write has taken away."""
+    for name in ("keeps", "loses"):
+        write(MOUNT / name, b"f")
+        run(f"setcap cap_net_raw+ep {MOUNT / name}")
+    settle()
+    write(MOUNT / "new", b"new")
+    run(f"setcap cap_net_admin+ep {MOUNT}/new")
+    sync(MOUNT / "new")
+    with open(MOUNT / "loses", "ab", buffering=0) as file:
+        file.write(b"more")
+        os.fsync(file.fileno())
+    for left in pair.after_cuts():
+        assert "cap_net_raw" in run(f"getcap {left}/keeps") and "cap_net_admin" in run(f"getcap {left}/new")
+        assert run(f"getcap {left}/loses") == "" and (left / "loses").read_bytes() == b"fmore"
+
+
+@BOTH
+def test_later_attributes_on_storage(pair):
+    """A hash of the integrity subsystem isn't in the log: the fsync waits for storage. Then storage has later attributes
+    than the log, and keeps them."""
+    write(MOUNT / "f", b"f")
+    settle()
+    os.setxattr(MOUNT / "f", "user.number", b"16")
+    sync(MOUNT / "f")
+    os.setxattr(MOUNT / "f", "security.ima", b"\4\4" + bytes(32))
     os.setxattr(MOUNT / "f", "user.number", b"17")
     sync(MOUNT / "f")
     for left in pair.after_cuts(committed=False):
-        assert (left / "f").read_bytes() == b"f" and os.getxattr(left / "f", "user.number") == b"17"
+        assert os.getxattr(left / "f", "user.number") == b"17" and "security.ima" in os.listxattr(left / "f")
 
 
 def busy_tree():
     """Something of everything, all of it synced."""
     os.mkdir(MOUNT / "old")
     write(MOUNT / "old/gone", b"gone")
+    write(MOUNT / "kept", b"kept")
     settle()
+    os.setxattr(MOUNT / "kept", "user.number", b"16")
+    os.setxattr(MOUNT / "kept", "user.number", b"17")
+    run(f"setfacl -m u:1000:rw {MOUNT}/kept && chattr +d {MOUNT}/kept")
+    os.utime(MOUNT / "kept", ns=(10 ** 18 + 3, 10 ** 18 + 4))
     for number in range(8):
         os.makedirs(MOUNT / f"d{number}/e")
         write(MOUNT / f"d{number}/e/f", bytes([number + 1]) * 9000)
+        os.setxattr(MOUNT / f"d{number}/e/f", "user.number", b"%d" % number)
+        run(f"setfacl -d -m u:{number}:rw {MOUNT}/d{number}")
     os.unlink(MOUNT / "old/gone")
     os.rename(MOUNT / "old", MOUNT / "d3/moved")
     os.rename(MOUNT / "d5", MOUNT / "d4/d5")
@@ -298,6 +454,10 @@ def check_busy_tree(top):
     for number in range(8):
         folder = top / ("d4/d5" if number == 5 else f"d{number}")
         assert (folder / "e/f").read_bytes() == bytes([number + 1]) * 9000, number
+        assert os.getxattr(folder / "e/f", "user.number") == b"%d" % number
+        assert f"default:user:{number}:rw-" in acl_of(folder)
+    assert os.getxattr(top / "kept", "user.number") == b"17" and "user:1000:rw-" in acl_of(top / "kept")
+    assert flags_of(top / "kept") == {"d"} and os.stat(top / "kept").st_mtime_ns == 10 ** 18 + 4
     assert os.listdir(top / "d3/moved") == []
     assert not (top / "old").exists() and not (top / "d5").exists()
 

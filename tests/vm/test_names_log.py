@@ -163,7 +163,93 @@ def nameless(top):
     return act, 1, lambda folder: (folder / "f").read_bytes() == b"nameless"
 
 
-PROGRAMS = (create, maildir, replace, journal, unlink, attributes, folders, links, nameless)
+def xattrs(top):
+    """Extended attributes of a file and of a folder: set, changed, removed, and set to what they are."""
+    write(top / "f")
+    os.mkdir(top / "d")
+    for name in ("f", "d"):
+        os.setxattr(top / name, "user.goes", b"goes")
+
+    def act():
+        for name in ("f", "d"):
+            os.setxattr(top / name, "user.number", b"16")
+            sync(top / name)
+            os.setxattr(top / name, "user.number", b"17")
+            os.setxattr(top / name, "user.empty", b"")
+            os.setxattr(top / name, "trusted.long", b"l" * 2000)
+            sync(top / name)
+            os.removexattr(top / name, "user.goes")
+            sync(top / name)
+            os.setxattr(top / name, "user.number", b"17")
+            sync(top / name)
+
+    def check(folder):
+        return all((os.getxattr(folder / name, "user.number"), os.getxattr(folder / name, "user.empty"),
+                    os.getxattr(folder / name, "trusted.long"), "user.goes" in os.listxattr(folder / name)) ==
+                   (b"17", b"", b"l" * 2000, False) for name in ("f", "d"))
+    return act, 8, check
+
+
+def acls(top):
+    """An ACL, a chmod that changes its mask, a default ACL, and one that goes."""
+    for name in ("f", "goes"):
+        write(top / name)
+    run(f"setfacl -m u:1000:r {top}/goes")
+
+    def act():
+        run(f"setfacl -m u:1000:rwx {top}/f")
+        sync(top / "f")
+        os.chmod(top / "f", 0o705)
+        sync(top / "f")
+        run(f"setfacl -d -m u:1001:rw {top}")
+        sync(top)
+        run(f"setfacl -b {top}/goes")
+        sync(top / "goes")
+
+    def check(folder):
+        acl = run(f"getfacl -pn {folder}/f")
+        return ("user:1000:rwx" in acl and "mask::---" in acl and "default:user:1001:rw-" in run(f"getfacl -pn {folder}") and
+                "user:1000" not in run(f"getfacl -pn {folder}/goes"))
+    return act, 4, check
+
+
+def inherited(top):
+    """A file, a folder, and a file in it, in a folder with a default ACL and a flag."""
+    run(f"setfacl -d -m u:1001:rw {top} && chattr +d {top}")
+
+    def act():
+        write(top / "f")
+        os.mkdir(top / "d")
+        write(top / "d/g")
+        sync(top)
+
+    def check(folder):
+        return ("default:user:1001:rw-" in run(f"getfacl -pn {folder}/d") and
+                all("user:1001:rw-" in run(f"getfacl -pn {folder / name}") and
+                    "d" in run(f"lsattr -d {folder / name}").split()[0] for name in ("f", "d", "d/g")))
+    return act, 3, check
+
+
+def flags(top):
+    """Flags of a file and of a folder, set and cleared."""
+    for name in ("f", "d"):
+        os.mkdir(top / name) if name == "d" else write(top / name)
+        run(f"chattr +A {top / name}")
+
+    def act():
+        for name in ("f", "d"):
+            run(f"chattr +d {top / name}")
+            sync(top / name)
+            run(f"chattr -A {top / name}")
+            sync(top / name)
+
+    def check(folder):
+        return all(("d" in found, "A" in found) == (True, False)
+                   for found in (run(f"lsattr -d {folder / name}").split()[0] for name in ("f", "d")))
+    return act, 4, check
+
+
+PROGRAMS = (create, maildir, replace, journal, unlink, attributes, folders, links, nameless, xattrs, acls, inherited, flags)
 
 
 def counters(stack):
@@ -230,12 +316,23 @@ def test_status_tells_of_the_log(stack):
     assert values["names_size"] > 900 << 10 and values.get("names_records", 0) == 0
 
 
+def ima(path):
+    """A hash of the integrity subsystem: of SHA-256, with zeros."""
+    os.setxattr(path, "security.ima", b"\4\4" + bytes(32))
+
+
+def append_only(path):
+    """chattr +a."""
+    run(f"chattr +a {path}")
+
+
 @BOTH
-def test_what_the_log_cannot_hold_goes_below(stack):
-    """An extended attribute: the next fsync goes to storage, and later ones are answered by the log again."""
+@pytest.mark.parametrize("change", [ima, append_only])
+def test_what_the_log_cannot_hold_goes_below(stack, change):
+    """The next fsync goes to storage, and later ones are answered by the log again."""
     write(MOUNT / "f")
     below = stack.value("syncs_lower")
-    os.setxattr(MOUNT / "f", "user.number", b"17")
+    change(MOUNT / "f")
     sync(MOUNT / "f")
     assert stack.value("syncs_lower") == below + 1
     drop_caches()
@@ -244,7 +341,23 @@ def test_what_the_log_cannot_hold_goes_below(stack):
     write(MOUNT / "g")
     assert (stack.value("syncs_lower"), stack.value("syncs_absorbed")) == (below, absorbed + 1)
     stack.umount()
-    assert os.getxattr(LOWER / "f", "user.number") == b"17"
+    assert "security.ima" in os.listxattr(LOWER / "f") or "a" in run(f"lsattr {LOWER}/f").split()[0]
+    run(f"chattr -a {LOWER}/f")
+
+
+@BOTH
+def test_a_write_takes_capabilities_away(stack):
+    """That is a change of its own, with a record: the fsync stays in PMem."""
+    write(MOUNT / "f")
+    run(f"setcap cap_net_raw+ep {MOUNT}/f")
+    sync(MOUNT / "f")
+    absorbed, below, barriers, off = counters(stack)
+    records = stack.value("names_recorded")
+    with open(MOUNT / "f", "ab", buffering=0) as file:
+        file.write(b"more")
+        os.fsync(file.fileno())
+    assert counters(stack) == [absorbed + 1, below, barriers, off]
+    assert stack.value("names_recorded") > records and "security.capability" not in os.listxattr(MOUNT / "f")
 
 
 @TINY

@@ -21,7 +21,7 @@ FIELDS = {
     "open": "Y slot", "close": "PATH the slot",
     "write": "N which data, X offset, Y length", "truncate": "X size",
     "unlink": "", "rmdir": "", "link": "PATH may be a slot", "rename": "", "exchange": "", "noreplace": "",
-    "chmod": "X mode", "chown": "N 1 or 0, for OWNER_BIT; X group", "utimes": "X atime, Y mtime, in ns", "xattr": "X value",
+    "chmod": "X mode", "chown": "N 1 or 0, for OWNER_BIT; X group", "utimes": "X atime, Y mtime, in ns", "xattr": "X value, -1 removes it",
     "fsync": "", "fdatasync": "", "syncfs": "",
 }
 SYNCS = ("fsync", "fdatasync", "syncfs")

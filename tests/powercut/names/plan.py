@@ -7,7 +7,7 @@ The sync calls of a scene are left out by chance (Shape.syncs), so scenes that s
 
 from dataclasses import dataclass
 
-from .model import FILE, FOLDER, Tree
+from .model import FILE, FOLDER, NO_XATTR, Tree
 from .ops import NAME_MAX_PLANNED, SLOTS, Op
 
 PAGE = 4096
@@ -19,7 +19,7 @@ FILE_MODES = (0o600, 0o640, 0o644, 0o666, 0o755, 0o444)
 FOLDER_MODES = (0o777, 0o773, 0o733, 0o737)
 
 SCENES = {"new_file": 16, "mail": 12, "replace": 12, "journal": 10, "rewrite": 8, "folders": 6, "move_folder": 4, "remove": 8,
-          "remove_tree": 2, "link": 5, "move": 8, "exchange": 2, "other_kinds": 3, "attributes": 10, "xattr": 1.5, "nameless": 5,
+          "remove_tree": 2, "link": 5, "move": 8, "exchange": 2, "other_kinds": 3, "attributes": 10, "xattr": 6, "nameless": 5,
           "shrink": 3, "sync_folder": 3, "syncfs": 0.3}
 
 
@@ -226,7 +226,8 @@ class Plan:
 
     def _scene_xattr(self):
         path = self._some(FILE, FOLDER)
-        self._do(Op("xattr", path, x=self.random.randrange(10 ** 6)))
+        for _ in range(self.random.choice((1, 1, 2))):
+            self._do(Op("xattr", path, x=NO_XATTR if self.random.random() < 0.2 else self.random.randrange(10 ** 6)))
         if self.random.random() < 0.6:
             self._do_sync(Op("fsync", path))
 

@@ -136,6 +136,14 @@ static bool set_times(int fd, const struct line *line)
 	return !futimens(fd, times);
 }
 
+/* A negative value removes it; it may not be there. */
+static bool set_xattr(int fd, const struct line *line)
+{
+	if (line->x < 0)
+		return !fremovexattr(fd, "user.number") || errno == ENODATA;
+	return !fsetxattr(fd, "user.number", &line->x, sizeof(line->x), 0);
+}
+
 /* What is done with a descriptor. */
 static bool on_file(const struct line *line)
 {
@@ -156,7 +164,7 @@ static bool on_file(const struct line *line)
 	else if (same(line, "utimes"))
 		good = set_times(fd, line);
 	else if (same(line, "xattr"))
-		good = !fsetxattr(fd, "user.number", &line->x, sizeof(line->x), 0);
+		good = set_xattr(fd, line);
 	else if (same(line, "fsync"))
 		good = !fsync(fd);
 	else if (same(line, "fdatasync"))
