@@ -28,6 +28,7 @@
 #include "change.h"
 #include "find.h"
 #include "make.h"
+#include "tell.h"
 #include "xattr.h"
 
 /* What an object has in the end. */
@@ -283,19 +284,25 @@ static int fb_final_apply(struct fb_replay *run, const struct nl_node *node, str
  *
  * Can be made any number of times, until those file records are freed.
  *
- * Return: 0; -EOPNOTSUPP: a record has what can't be set; or another error.
+ * Return: 0; -EOPNOTSUPP: a record has what can't be set; or another error. After a message.
  */
 int fb_replay_attributes(struct fb_replay *run)
 {
 	struct fb_final *finals = vcalloc(run->bind.nodes.max, sizeof(*finals));
+	const struct nl_node *node;
 	int err;
 	u32 i;
 
 	if (!finals)
-		return -ENOMEM;
+		return fb_replay_failed(run, "allocate memory to set attributes", NULL, -ENOMEM);
 	err = fb_final_read(run, finals);
+	if (err)
+		fb_replay_failed(run, "set attributes", NULL, err);
 	for (i = 0; i < run->bind.nodes.nr && !err; i++) {
-		err = fb_final_apply(run, &run->bind.nodes.nodes[i], &finals[i]);
+		node = &run->bind.nodes.nodes[i];
+		err = fb_final_apply(run, node, &finals[i]);
+		if (err)
+			fb_replay_failed_attr(run, node, finals[i].uid, err);
 		cond_resched();
 	}
 	vfree(finals);

@@ -154,6 +154,8 @@ int fb_remove_name(struct fb_sb *fsb, struct dentry *dir, const struct qstr *nam
 		return err;
 	child = compat_start_changing(idmap, dir, name, true);
 	err = PTR_ERR_OR_ZERO(child);
+	if (!err && d_really_is_negative(child))
+		err = -ESTALE;
 	if (!err && is_dir) {
 		err = compat_vfs_rmdir(idmap, d_inode(dir), child);
 	} else if (!err) {

@@ -99,8 +99,7 @@ int fb_discard_log(struct fb_replay *run)
 	int got, err = fb_stage_set_aside(run);
 
 	if (err)
-		return err == -EEXIST ? err :
-		       fb_fail(run->fc, err, "%s: the folder .forebay-replay in %s can't be set aside: error %d",
+		return fb_fail(run->fc, err, "%s: replay's folder in %s can't be set aside: error %d",
 			       fsb->cache_name, run->fc->source, err);
 	nl_cursor_start(&cursor, run->nl);
 	while ((got = nl_cursor_next(&cursor, &run->scratch)) > 0) {

@@ -9,8 +9,7 @@
  *   2. Decisions are made by looking, and become durable with one store (core/names/decide.c). Before it
  *      nothing was changed below, so a restart decides the same. After it only the decisions count, for
  *      replay changes what they came from.
- *   3. The staging folder is made, and named after this log (stage.c). A restart uses the one of this log,
- *      and replaces any other.
+ *   3. The staging folder is made, and named after this log (stage.c). A restart uses it.
  *   4. File records of creations that storage lacks, and that aren't made again, are freed: what is made
  *      next may get their handles. Step 5 never needs them. A restart finds them freed, or frees them.
  *   5. MAKE: objects are made in staging. An entry that is there is used again, and its content is copied
@@ -26,8 +25,9 @@
  *      without its file record a made file would get neither content nor time again.
  *  11. File records of made files are freed.
  *  12. One store empties the log (nl_empty()).
- *  13. The staging folder is removed. Power may fail in between: a mount with an empty log removes what is
- *      left. What fails here is told and ends nothing.
+ *  13. The staging folder is removed. Power may fail in between: a mount with an empty log looks for the
+ *      folder of the log's last life, and empties the log once more only after that folder is gone, durably.
+ *      What fails here is told and ends nothing.
  *
  * fb_names_start() commits the lower journal before the log's next life begins, also behind an empty log:
  * its records take their counters from memory, so what was changed here must not be lost by the next crash.
@@ -39,7 +39,6 @@
 #include <linux/sched/signal.h>
 #include <linux/vmalloc.h>
 
-#include "../fail.h"
 #include "../lower/lower.h"
 #include "../names/names.h"
 #include "../writeback/restore.h"
@@ -51,8 +50,7 @@
 #include "make.h"
 #include "replay.h"
 #include "stage.h"
-
-#define FB_TELL_AFTER	(5 * HZ)
+#include "tell.h"
 
 /* Of a file record: what is only in the log leads to it. */
 enum fb_records_of { FB_NOT_MADE, FB_MADE };
@@ -86,51 +84,12 @@ bool fb_replay_has_records(struct fb_sb *fsb)
 	return any;
 }
 
-static const char *fb_advice(int err)
-{
-	switch (err) {
-	case -ENOSPC:
-		return "no space is left there: make some, then mount again; nothing is lost";
-	case -EDQUOT:
-		return "the mounter's quota there is used up: raise it, then mount again; nothing is lost";
-	case -EINTR:
-		return "mount was interrupted: mount again, and replay goes on";
-	case -ENOMEM:
-		return "mount again when memory is free; nothing is lost";
-	default:
-		return "nothing is lost: mount again when the cause is gone, or with -o names=discard";
-	}
-}
-
-/* A step has failed. Log and file records stay. */
-static int fb_replay_failed(struct fb_replay *run, const char *what, const struct nl_text *name, int err)
-{
-	const char *cache = run->fsb->cache_name;
-
-	if (name)
-		fb_error(run->fc, "%s: replaying the name log: can't %s '%*pE' below (error %d); %s",
-			 cache, what, (int)name->len, name->bytes, err, fb_advice(err));
-	else
-		fb_error(run->fc, "%s: replaying the name log: can't %s below (error %d); %s",
-			 cache, what, err, fb_advice(err));
-	return err;
-}
-
 /* The log's damage, or another error of core/names. */
 static int fb_log_failed(struct fb_replay *run, int err)
 {
 	if (err == -EUCLEAN)
 		return fb_log_damaged_somewhere(run);
 	return fb_replay_failed(run, "find out what to do", NULL, err);
-}
-
-static void fb_tell(struct fb_replay *run)
-{
-	if (time_before(jiffies, run->told + FB_TELL_AFTER))
-		return;
-	run->told = jiffies;
-	pr_info("%s: replaying the name log: %llu objects made, %llu directories moved, %llu names bound, %llu removed\n",
-		run->fsb->cache_name, run->made, run->moved, run->added, run->removed);
 }
 
 /* Tables for @run->sizes. The log bounds them: less than 600 bytes for each record. */
@@ -256,7 +215,7 @@ static int fb_replay_steps(struct fb_replay *run)
 		      fb_replay_step(run, &binding);
 		if (err)
 			return err;
-		fb_tell(run);
+		fb_tell_progress(run);
 		cond_resched();
 	}
 	return got ? fb_log_failed(run, got) : 0;
@@ -275,7 +234,7 @@ static int fb_replay_all(struct fb_replay *run)
 		return err;
 	err = fb_replay_attributes(run);
 	if (err)
-		return fb_replay_failed(run, "set attributes", NULL, err);
+		return err;
 	err = fb_sync_lower_fs(run->fsb) ?: errseq_check_and_advance(&lower->s_wb_err, &since);
 	if (err)
 		return fb_replay_failed(run, "sync the file system", NULL, err);
@@ -302,7 +261,7 @@ static int fb_replay_log(struct fb_replay *run)
 	if (err == -EEXIST)
 		return err;
 	if (err)
-		return fb_replay_failed(run, "make the folder .forebay-replay", NULL, err);
+		return fb_replay_failed(run, "make replay's folder", NULL, err);
 	err = fb_stage_is_done(run) ? fb_replay_was_done(run) : fb_replay_all(run);
 	if (err)
 		return err;
@@ -315,22 +274,35 @@ static int fb_replay_log(struct fb_replay *run)
 	return err;
 }
 
+/* Step 13. Returns whether there was a folder, and is none now. */
+static bool fb_replay_clear(struct fb_replay *run)
+{
+	char buf[FB_STAGE_NAME];
+	struct qstr name = fb_stage_name(run, buf);
+	int removed = fb_stage_remove(run);
+
+	if (removed < 0)
+		pr_warn("%s: the folder %s in %s can't be removed (error %d): look what is in it, and remove it\n",
+			run->fsb->cache_name, name.name, run->fc->source, removed);
+	return removed > 0;
+}
+
 static int fb_replay_or_discard(struct fb_replay *run, bool discard)
 {
-	int err;
+	bool any = fb_log_has_any(run->nl, &run->scratch), removed;
+	int err = 0;
 
-	if (!fb_log_has_any(run->nl, &run->scratch))
-		err = fb_empty_log(run);
-	else
+	run->life = any ? run->nl->trim : run->nl->trim - run->nl->nr_lines;
+	if (any)
 		err = discard ? fb_discard_log(run) : fb_replay_log(run);
 	if (err)
 		return err;
 	/* Step 13. */
-	err = fb_stage_remove(run);
-	if (err)
-		pr_warn("%s: the folder .forebay-replay in %s can't be removed (error %d): look what is in it, and remove it\n",
-			run->fsb->cache_name, run->fc->source, err);
-	return 0;
+	removed = fb_replay_clear(run);
+	if (any)
+		return 0;
+	err = removed ? fb_commit_lower_fs(run->fsb) : 0;
+	return err ? fb_replay_failed(run, "commit the journal", NULL, err) : fb_empty_log(run);
 }
 
 /**

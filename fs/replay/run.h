@@ -18,6 +18,7 @@ struct fb_replay {
 	struct fb_sb *fsb;
 	struct fs_context *fc;		/* for messages */
 	struct nl *nl;
+	u64 life;			/* the trim word of the log that staging is for */
 	struct dentry *staging;		/* NULL: not open yet */
 	struct nl_replay_sizes sizes;
 	struct nl_bind bind;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The staging folder of replay, in the lower root: .forebay-replay
+ * The staging folder of replay, in the lower root: .forebay-replay.<16 hexadecimal digits>
  *
  *	log			a symbolic link to nothing: which log's replay this is, by UUID and trim word
  *	done			the same: storage has all that the log had; see replay.c
@@ -10,17 +10,23 @@
  *	f<type><handle>		a replaced file: this name keeps it until it has its new one
  *	next			a further name of a file, about to replace another file
  *
- * "log" is made last, when the folder is as it should be, and goes last. A folder with another log's name
- * is a leftover. Trim words grow, and the UUID is new at each format, so no two replays have the same.
+ * "log" is made last, when the folder is as it should be, and goes last. Trim words grow, and the UUID is
+ * new at each format, so no two replays have the same.
+ *
+ * The digits are a hash of the trim word, keyed with the UUID, which no file and no tool shows. So a user with
+ * the right to write to the root can't make the name before replay does, and no record of the log is about
+ * it. The name is the same until the log is empty.
  *
  * Another user must not put anything here: replay gives what it finds an owner and a mode. So the folder is
- * used only if it belongs to the mounter or to root, and no other user may write to it.
+ * used only if it belongs to the mounter or to root, and no other user has any right.
  */
 #include <linux/cred.h>
 #include <linux/ctype.h>
 #include <linux/fs.h>
 #include <linux/posix_acl.h>
 #include <linux/posix_acl_xattr.h>
+#include <linux/random.h>
+#include <linux/siphash.h>
 
 #include "../../compat/attr.h"
 #include "../fail.h"
@@ -28,9 +34,6 @@
 #include "list.h"
 #include "stage.h"
 
-#define FB_STAGING	".forebay-replay"
-
-static const struct qstr fb_staging_name = QSTR_INIT(FB_STAGING, sizeof(FB_STAGING) - 1);
 static const struct qstr fb_log_name = QSTR_INIT("log", 3);
 static const struct qstr fb_done_name = QSTR_INIT("done", 4);
 
@@ -58,18 +61,39 @@ static bool fb_stage_owns(const char *name, unsigned int len)
 	return digits == 16 && (len == 16 || (len == 19 && !memcmp(name + 16, ".at", 3)));
 }
 
+/**
+ * fb_stage_name() - the name of the staging folder
+ * @run: the replay, its @life set
+ * @buf: FB_STAGE_NAME bytes, which the name needs
+ *
+ * Return: the name.
+ */
+struct qstr fb_stage_name(const struct fb_replay *run, char *buf)
+{
+	unsigned int len;
+	siphash_key_t key;
+
+	static_assert(sizeof(key) == NL_UUID_SIZE);
+	memcpy(&key, run->nl->header.uuid, sizeof(key));
+	len = scnprintf(buf, FB_STAGE_NAME, ".forebay-replay.%016llx", siphash_1u64(run->life, &key));
+	return (struct qstr)QSTR_INIT(buf, len);
+}
+
 /* Only the mounter, and root, can have made what is in it. */
 static bool fb_stage_is_ours(const struct fb_sb *fsb, const struct inode *inode)
 {
-	return S_ISDIR(inode->i_mode) && !(inode->i_mode & 0022) &&
+	return S_ISDIR(inode->i_mode) && !(inode->i_mode & 0077) &&
 	       (uid_eq(inode->i_uid, fsb->cred->fsuid) || uid_eq(inode->i_uid, GLOBAL_ROOT_UID));
 }
 
-static int fb_stage_in_the_way(struct fb_replay *run)
+static int fb_stage_changed(struct fb_replay *run)
 {
+	char buf[FB_STAGE_NAME];
+	struct qstr name = fb_stage_name(run, buf);
+
 	return fb_fail(run->fc, -EEXIST,
-		       "%s/%s is in the way: mount makes a folder of this name to replay the name log, and what is there belongs to another user; move it away, then mount again",
-		       run->fc->source, FB_STAGING);
+		       "%s/%s isn't as mount has made it: this folder is for replaying the name log, belongs to root and has mode 0700; undo what was changed, then mount again, or with -o names=discard",
+		       run->fc->source, name.name);
 }
 
 /* The root's mtime is the user's: making and removing the folder doesn't change it. */
@@ -103,9 +127,9 @@ static int fb_stage_inherit_nothing(struct fb_sb *fsb, struct dentry *staging)
 }
 
 /* The log's name, for the link "log". */
-static void fb_stage_log(const struct nl *nl, char *buf)
+static void fb_stage_log(const struct fb_replay *run, char *buf)
 {
-	scnprintf(buf, FB_STAGE_NAME, "%*phN:%llx", NL_UUID_SIZE, nl->header.uuid, nl->trim);
+	scnprintf(buf, FB_STAGE_NAME, "%*phN:%llx", NL_UUID_SIZE, run->nl->header.uuid, run->life);
 }
 
 static int fb_stage_put_note(struct fb_replay *run, const struct qstr *name, const char *text)
@@ -124,31 +148,33 @@ static int fb_stage_make(struct fb_replay *run)
 	struct fb_sb *fsb = run->fsb;
 	struct timespec64 mtime = inode_get_mtime(d_inode(fsb->lower.dentry));
 	struct iattr attr = { .ia_valid = ATTR_MODE | ATTR_FORCE, .ia_mode = S_IFDIR | 0700 };
-	struct dentry *staging = fb_make_name(fsb, fsb->lower.dentry, &fb_staging_name, S_IFDIR | 0700, 0,
-					      NULL);
-	char log[FB_STAGE_NAME];
+	char buf[FB_STAGE_NAME], log[FB_STAGE_NAME];
+	struct qstr name = fb_stage_name(run, buf);
+	struct dentry *staging = fb_make_name(fsb, fsb->lower.dentry, &name, S_IFDIR | 0700, 0, NULL);
 
 	if (IS_ERR(staging))
 		return PTR_ERR(staging);
 	run->staging = staging;
-	fb_stage_log(run->nl, log);
+	fb_stage_log(run, log);
 	return fb_keep_root_mtime(fsb, mtime) ?: fb_stage_inherit_nothing(fsb, staging) ?:
 	       fb_change_attr(fsb, staging, &attr, NULL) ?: fb_stage_put_note(run, &fb_log_name, log);
 }
 
-/* Whether a folder belongs to this log, or to any (@log is NULL). */
-static bool fb_stage_is_of(struct fb_sb *fsb, struct dentry *staging, const char *log)
+/* Whether a folder is complete, and this log's. */
+static bool fb_stage_is_whole(struct fb_replay *run, struct dentry *staging)
 {
-	struct dentry *note = fb_find_name(fsb, staging, &fb_log_name);
+	struct dentry *note = fb_find_name(run->fsb, staging, &fb_log_name);
 	DEFINE_DELAYED_CALL(done);
+	char log[FB_STAGE_NAME];
 	const char *text;
 	bool same = false;
 
 	if (IS_ERR(note))
 		return false;
+	fb_stage_log(run, log);
 	if (d_is_symlink(note)) {
 		text = vfs_get_link(note, &done);
-		same = !IS_ERR(text) && (!log || !strcmp(text, log));
+		same = !IS_ERR(text) && !strcmp(text, log);
 		do_delayed_call(&done);
 	}
 	dput(note);
@@ -175,10 +201,12 @@ static bool fb_stage_removes(const char *name, unsigned int len)
 }
 
 /* Removes what replay has made there, "log" last, and the folder. Names that aren't ours stay. */
-static int fb_stage_clear(struct fb_sb *fsb, struct dentry *staging)
+static int fb_stage_clear(struct fb_replay *run, struct dentry *staging)
 {
-	struct timespec64 mtime = inode_get_mtime(d_inode(fsb->lower.dentry));
+	struct timespec64 mtime = inode_get_mtime(d_inode(run->fsb->lower.dentry));
+	struct fb_sb *fsb = run->fsb;
 	struct fb_names_list *list;
+	char buf[FB_STAGE_NAME];
 	struct qstr name;
 	u32 removed;
 	int err;
@@ -198,75 +226,60 @@ static int fb_stage_clear(struct fb_sb *fsb, struct dentry *staging)
 		}
 		fb_list_free(list);
 	} while (removed);
+	name = fb_stage_name(run, buf);
 	err = err ?: fb_stage_remove_entry(fsb, staging, &fb_log_name) ?:
-	      fb_remove_name(fsb, fsb->lower.dentry, &fb_staging_name, true);
+	      fb_remove_name(fsb, fsb->lower.dentry, &name, true);
 	return err ?: fb_keep_root_mtime(fsb, mtime);
 }
 
-static struct dentry *fb_stage_look(struct fb_sb *fsb)
+static struct dentry *fb_stage_look(struct fb_replay *run)
 {
-	return fb_find_name(fsb, fsb->lower.dentry, &fb_staging_name);
+	char buf[FB_STAGE_NAME];
+	struct qstr name = fb_stage_name(run, buf);
+
+	return fb_find_name(run->fsb, run->fsb->lower.dentry, &name);
 }
 
-/* The folder gets a name under which an administrator finds it. */
-static int fb_stage_rename(struct fb_replay *run)
+/* Power has failed before the folder had a "log". */
+static int fb_stage_remove_empty(struct fb_replay *run)
 {
 	struct fb_sb *fsb = run->fsb;
+	struct timespec64 mtime = inode_get_mtime(d_inode(fsb->lower.dentry));
 	char buf[FB_STAGE_NAME];
-	unsigned int len = scnprintf(buf, sizeof(buf), "forebay-replay.%llx", run->nl->trim);
-	struct qstr name = QSTR_INIT(buf, len);
-	struct dentry *there = fb_find_name(fsb, fsb->lower.dentry, &name);
-	int err;
+	struct qstr name = fb_stage_name(run, buf);
 
-	if (IS_ERR(there))
-		return PTR_ERR(there);
-	if (d_really_is_positive(there))
-		err = fb_fail(run->fc, -EEXIST,
-			      "%s/%s is in the way: mount sets a folder aside by this name; move it away, then mount again",
-			      run->fc->source, buf);
-	else
-		err = fb_move_name(fsb, fsb->lower.dentry, &fb_staging_name, fsb->lower.dentry, &name);
-	dput(there);
-	if (!err)
-		pr_warn("%s: %s/%s has objects that a replay of the name log has left: look for what you miss there, then remove it\n",
-			fsb->cache_name, run->fc->source, buf);
-	return err;
+	return fb_remove_name(fsb, fsb->lower.dentry, &name, true) ?: fb_keep_root_mtime(fsb, mtime);
 }
 
-/* A folder that is no leftover of ours, or of another log: it goes, or is set aside. */
-static int fb_stage_replace(struct fb_replay *run, struct dentry *staging)
+/* A folder without "log" is made anew. */
+static int fb_stage_make_again(struct fb_replay *run)
 {
-	int err;
+	int err = fb_stage_remove_empty(run);
 
-	if (!fb_stage_is_ours(run->fsb, d_inode(staging)))
-		return fb_stage_in_the_way(run);
-	err = fb_stage_clear(run->fsb, staging);
-	if (err == -ENOTEMPTY)
-		err = fb_stage_rename(run);
-	return err ?: fb_stage_make(run);
+	return err == -ENOTEMPTY ? fb_stage_changed(run) : err ?: fb_stage_make(run);
 }
 
 /**
  * fb_stage_open() - find the staging folder of this log, or make it
- * @run: the replay; the log has decisions
+ * @run: the replay, its @life set; the log has decisions
  *
- * Return: 0 or an error.
+ * Return: 0; -EEXIST: it was changed, after a message; or another error.
  */
 int fb_stage_open(struct fb_replay *run)
 {
-	struct dentry *staging = fb_stage_look(run->fsb);
-	char log[FB_STAGE_NAME];
+	struct dentry *staging = fb_stage_look(run);
 	int err = 0;
 
 	if (IS_ERR(staging))
 		return PTR_ERR(staging);
-	fb_stage_log(run->nl, log);
 	if (d_really_is_negative(staging))
 		err = fb_stage_make(run);
-	else if (fb_stage_is_ours(run->fsb, d_inode(staging)) && fb_stage_is_of(run->fsb, staging, log))
+	else if (!fb_stage_is_ours(run->fsb, d_inode(staging)))
+		err = fb_stage_changed(run);
+	else if (fb_stage_is_whole(run, staging))
 		run->staging = dget(staging);
 	else
-		err = fb_stage_replace(run, staging);
+		err = fb_stage_make_again(run);
 	dput(staging);
 	return err;
 }
@@ -298,53 +311,57 @@ int fb_stage_set_done(struct fb_replay *run)
 	return fb_stage_put_note(run, &fb_done_name, "done");
 }
 
-/* Power may have failed before the folder had a "log". One that isn't empty then is a user's. */
-static int fb_stage_remove_empty(struct fb_sb *fsb)
-{
-	struct timespec64 mtime = inode_get_mtime(d_inode(fsb->lower.dentry));
-	int err = fb_remove_name(fsb, fsb->lower.dentry, &fb_staging_name, true);
-
-	if (err)
-		return err == -ENOTEMPTY ? 0 : err;
-	return fb_keep_root_mtime(fsb, mtime);
-}
-
 /**
  * fb_stage_remove() - remove a staging folder that is left
- * @run: the replay; the log is empty
+ * @run: the replay, its @life set; that life of the log is over
  *
- * Return: 0, also if there is none; or an error.
+ * Return: 1: it is removed; 0: there was none; or an error.
  */
 int fb_stage_remove(struct fb_replay *run)
 {
-	struct dentry *staging = fb_stage_look(run->fsb);
+	struct dentry *staging = fb_stage_look(run);
+	bool there;
 	int err = 0;
 
 	if (IS_ERR(staging))
 		return PTR_ERR(staging);
-	if (d_really_is_positive(staging) && fb_stage_is_ours(run->fsb, d_inode(staging)))
-		err = fb_stage_is_of(run->fsb, staging, NULL) ? fb_stage_clear(run->fsb, staging) :
-		      fb_stage_remove_empty(run->fsb);
+	there = d_really_is_positive(staging);
+	if (there && !fb_stage_is_ours(run->fsb, d_inode(staging)))
+		err = -EPERM;
+	else if (there)
+		err = fb_stage_is_whole(run, staging) ? fb_stage_clear(run, staging) :
+							fb_stage_remove_empty(run);
 	dput(staging);
-	return err;
+	return err ?: there;
 }
 
 /**
  * fb_stage_set_aside() - keep what an unfinished replay has moved to staging
- * @run: the replay, which is given up
+ * @run: the replay, its @life set, which is given up
+ *
+ * An administrator finds the folder under a name that other users can't have taken before.
  *
  * Return: 0, also if there is none; or an error.
  */
 int fb_stage_set_aside(struct fb_replay *run)
 {
-	struct dentry *staging = fb_stage_look(run->fsb);
-	int err = 0;
+	struct dentry *root = run->fsb->lower.dentry, *staging = fb_stage_look(run);
+	char old_buf[FB_STAGE_NAME], buf[FB_STAGE_NAME];
+	struct qstr old = fb_stage_name(run, old_buf);
+	unsigned int len = scnprintf(buf, sizeof(buf), "forebay-replay.%016llx", get_random_u64());
+	struct qstr name = QSTR_INIT(buf, len);
+	int err;
 
 	if (IS_ERR(staging))
 		return PTR_ERR(staging);
-	if (d_really_is_positive(staging) && fb_stage_is_ours(run->fsb, d_inode(staging)) &&
-	    fb_stage_is_of(run->fsb, staging, NULL))
-		err = fb_stage_rename(run);
+	if (d_really_is_negative(staging)) {
+		dput(staging);
+		return 0;
+	}
 	dput(staging);
+	err = fb_move_name(run->fsb, root, &old, root, &name);
+	if (!err)
+		pr_warn("%s: %s/%s has objects that a replay of the name log has left: look for what you miss there, then remove it\n",
+			run->fsb->cache_name, run->fc->source, buf);
 	return err;
 }

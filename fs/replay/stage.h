@@ -24,6 +24,7 @@ static inline struct qstr fb_handle_name(char *buf, char kind, const struct ps_h
 	return (struct qstr)QSTR_INIT(buf, len);
 }
 
+struct qstr fb_stage_name(const struct fb_replay *run, char *buf);
 int fb_stage_open(struct fb_replay *run);
 bool fb_stage_is_done(struct fb_replay *run);
 int fb_stage_set_done(struct fb_replay *run);

@@ -79,7 +79,7 @@ tell_replayed() {
 }
 
 dump() {
-	[ ! -e "$1/.forebay-replay" ] || fail "replay left its folder in $1"
+	ls -A "$1" | grep -q "^\.forebay-replay" && fail "replay left its folder in $1"
 	"$BIN/$DUMP" "$@" "$WRITERS" $DUMP_HOW || fail "dump"
 }
 

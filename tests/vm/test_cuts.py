@@ -33,14 +33,15 @@ def cut(devices, options=""):
 class Pair:
     """forebay over ext4, and copies of what power cuts leave of it."""
 
-    cache_mib, format_options, mkfs = 8, "", MKFS["ext4"]
+    cache_mib, format_options = 8, ""
+    mib, mkfs = 32, MKFS["ext4"]
 
     def __init__(self):
-        self.storage, self.storage_left = (create("--size 32M --track") for _ in range(2))
+        self.storage, self.storage_left = (create(f"--size {self.mib}M --track") for _ in range(2))
         self.cache, self.cache_left = (create(f"--size {self.cache_mib}M --track") for _ in range(2))
         for folder in (LOWER, MOUNT, LEFT, LEFT_LOWER):
             folder.mkdir(parents=True, exist_ok=True)
-        run(self.mkfs.format(device=self.storage, mib=32))
+        run(self.mkfs.format(device=self.storage, mib=self.mib))
         run(f"forebay format {self.format_options} {self.cache}")
         self.mount(self.storage, self.cache, LOWER, MOUNT)
 
