@@ -9,6 +9,29 @@
 #include "../lower/attr.h"
 #include "change.h"
 
+#ifdef FB_BREAK_REPLAY
+/* The number of the change before which replay ends; 0: it doesn't. It counts down to 1, and stays there. */
+static unsigned int replay_stop;
+module_param(replay_stop, uint, 0600);
+MODULE_PARM_DESC(replay_stop, "end replay before this change");
+
+/**
+ * fb_replay_stops() - whether replay ends here
+ *
+ * Called before each step that changes anything durable, here and in the other files of this folder.
+ *
+ * Return: true from the chosen change on, until the parameter is set again.
+ */
+bool fb_replay_stops(void)
+{
+	if (replay_stop > 1)
+		replay_stop--;
+	else if (replay_stop)
+		return true;
+	return false;
+}
+#endif
+
 /**
  * fb_find_name() - look a name up below
  * @fsb: the mount
@@ -20,6 +43,11 @@
 struct dentry *fb_find_name(struct fb_sb *fsb, struct dentry *dir, const struct qstr *name)
 {
 	return compat_lookup_one_unlocked(mnt_idmap(fsb->lower.mnt), name, dir);
+}
+
+static int fb_begin_change(struct fb_sb *fsb)
+{
+	return fb_replay_stops() ? -ECANCELED : mnt_want_write(fsb->lower.mnt);
 }
 
 /* The lower directory is locked. The return value takes the place of @child. */
@@ -62,7 +90,7 @@ struct dentry *fb_make_name(struct fb_sb *fsb, struct dentry *dir, const struct 
 			    dev_t rdev, const char *target)
 {
 	struct mnt_idmap *idmap = mnt_idmap(fsb->lower.mnt);
-	int err = mnt_want_write(fsb->lower.mnt);
+	int err = fb_begin_change(fsb);
 	struct dentry *child;
 
 	if (err)
@@ -92,7 +120,7 @@ static void fb_keep_ctime(struct fb_sb *fsb, struct inode *inode, struct timespe
 	struct iattr attr = { };
 	struct dentry *alias;
 
-	if (!S_ISREG(inode->i_mode) || !inode->i_nlink)
+	if (!S_ISREG(inode->i_mode) || !inode->i_nlink || fb_replay_stops())
 		return;
 	ihold(inode);
 	alias = d_obtain_alias(inode);	/* the name may be gone; takes the reference */
@@ -117,7 +145,7 @@ int fb_link_name(struct fb_sb *fsb, struct dentry *object, struct dentry *dir, c
 {
 	struct timespec64 ctime = inode_get_ctime(d_inode(object));
 	struct mnt_idmap *idmap = mnt_idmap(fsb->lower.mnt);
-	int err = mnt_want_write(fsb->lower.mnt);
+	int err = fb_begin_change(fsb);
 	struct dentry *child;
 
 	if (err)
@@ -145,7 +173,7 @@ int fb_link_name(struct fb_sb *fsb, struct dentry *object, struct dentry *dir, c
 int fb_remove_name(struct fb_sb *fsb, struct dentry *dir, const struct qstr *name, bool is_dir)
 {
 	struct mnt_idmap *idmap = mnt_idmap(fsb->lower.mnt);
-	int err = mnt_want_write(fsb->lower.mnt);
+	int err = fb_begin_change(fsb);
 	struct timespec64 ctime;
 	struct inode *inode = NULL;
 	struct dentry *child;
@@ -190,7 +218,7 @@ int fb_move_name(struct fb_sb *fsb, struct dentry *from, const struct qstr *old_
 		.old_parent = from,
 		.new_parent = to,
 	};
-	int err = mnt_want_write(fsb->lower.mnt);
+	int err = fb_begin_change(fsb);
 	struct timespec64 ctime;
 	struct inode *inode;
 
@@ -227,7 +255,7 @@ int fb_change_attr(struct fb_sb *fsb, struct dentry *lower, struct iattr *attr,
 		   const struct timespec64 *ctime)
 {
 	struct mnt_idmap *idmap = mnt_idmap(fsb->lower.mnt);
-	int err = mnt_want_write(fsb->lower.mnt);
+	int err = fb_begin_change(fsb);
 
 	if (err)
 		return err;

@@ -5,6 +5,15 @@
 
 #include "../forebay.h"
 
+#ifdef FB_BREAK_REPLAY	/* a fault on purpose: replay ends before a change, as if power failed */
+bool fb_replay_stops(void);
+#else
+static inline bool fb_replay_stops(void)
+{
+	return false;
+}
+#endif
+
 struct dentry *fb_find_name(struct fb_sb *fsb, struct dentry *dir, const struct qstr *name);
 struct dentry *fb_make_name(struct fb_sb *fsb, struct dentry *dir, const struct qstr *name, umode_t mode,
 			    dev_t rdev, const char *target);

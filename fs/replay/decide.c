@@ -10,6 +10,7 @@
 #include <linux/vmalloc.h>
 
 #include "../fail.h"
+#include "change.h"
 #include "decide.h"
 #include "find.h"
 
@@ -149,6 +150,8 @@ static int fb_judge(struct fb_replay *run, struct nl_judge *judge)
 			       run->fsb->cache_name, err);
 	if (judge->verdict)
 		return fb_refuse(run, judge);
+	if (fb_replay_stops())
+		return -ECANCELED;
 	err = nl_decide(run->nl, judge->bits, judge->end);
 	return err == -EUCLEAN ? fb_log_damaged_somewhere(run) : err;
 }

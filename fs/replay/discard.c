@@ -16,6 +16,7 @@
 
 #include "../fail.h"
 #include "../writeback/restore.h"
+#include "change.h"
 #include "discard.h"
 #include "find.h"
 #include "stage.h"
@@ -60,6 +61,8 @@ static int fb_format_log(struct fb_replay *run)
  */
 int fb_empty_log(struct fb_replay *run)
 {
+	if (fb_replay_stops())
+		return -ECANCELED;
 	return nl_empty(run->nl) ? fb_format_log(run) : 0;
 }
 

@@ -26,8 +26,11 @@ static int fb_fill(struct fb_replay *run, const struct nl_identity *lost, struct
 	struct path path = { .mnt = run->fsb->lower.mnt, .dentry = object };
 	struct ps_handle handle = fb_handle_of(lost);
 	struct fb_restored restored;
-	int err = fb_restore_content(run->fsb, &handle, &path, &restored);
+	int err;
 
+	if (fb_replay_stops())
+		return -ECANCELED;
+	err = fb_restore_content(run->fsb, &handle, &path, &restored);
 	run->pages += restored.copied;
 	run->lost_pages += restored.lost;
 	return err;

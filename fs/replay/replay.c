@@ -44,6 +44,7 @@
 #include "../writeback/restore.h"
 #include "attr.h"
 #include "bind.h"
+#include "change.h"
 #include "decide.h"
 #include "discard.h"
 #include "find.h"
@@ -82,6 +83,11 @@ bool fb_replay_has_records(struct fb_sb *fsb)
 		any = fb_log_has_any(&fsb->names->nl, scratch);
 	kvfree(scratch);
 	return any;
+}
+
+static int fb_commit(struct fb_replay *run)
+{
+	return fb_replay_stops() ? -ECANCELED : fb_commit_lower_fs(run->fsb);
 }
 
 /* The log's damage, or another error of core/names. */
@@ -139,7 +145,7 @@ static int fb_replay_prepare(struct fb_replay *run)
 	if (err)
 		return fb_replay_failed(run, "allocate memory to look", NULL, err);
 	if (!run->nl->decided) {
-		err = fb_commit_lower_fs(run->fsb);
+		err = fb_commit(run);
 		if (err)
 			return fb_replay_failed(run, "commit the journal", NULL, err);
 		err = fb_decide(run);
@@ -168,6 +174,8 @@ static void fb_free_records(struct fb_replay *run, enum fb_records_of which)
 		if (!node->born || nl_on_storage(run->nl, node->born) ||
 		    nl_node_made(&run->bind, node) != (which == FB_MADE))
 			continue;
+		if (fb_replay_stops())
+			return;
 		handle = fb_handle_of(&node->id);
 		fb_restore_free(run->fsb, &handle);
 		cond_resched();
@@ -207,7 +215,7 @@ static int fb_replay_steps(struct fb_replay *run)
 	while ((got = nl_bind_next(&run->bind, &binding)) > 0) {
 		if (making && binding.op != NL_BIND_MAKE) {
 			making = false;
-			err = fb_commit_lower_fs(run->fsb);
+			err = fb_commit(run);
 			if (err)
 				return fb_replay_failed(run, "commit the journal", NULL, err);
 		}
@@ -235,17 +243,18 @@ static int fb_replay_all(struct fb_replay *run)
 	err = fb_replay_attributes(run);
 	if (err)
 		return err;
-	err = fb_sync_lower_fs(run->fsb) ?: errseq_check_and_advance(&lower->s_wb_err, &since);
+	err = fb_replay_stops() ? -ECANCELED : fb_sync_lower_fs(run->fsb);
+	err = err ?: errseq_check_and_advance(&lower->s_wb_err, &since);
 	if (err)
 		return fb_replay_failed(run, "sync the file system", NULL, err);
-	err = fb_stage_set_done(run) ?: fb_commit_lower_fs(run->fsb);
+	err = fb_stage_set_done(run) ?: fb_commit(run);
 	return err ? fb_replay_failed(run, "note the end of replay", NULL, err) : 0;
 }
 
 /* Step 10 again: the last mount may have ended without a commit, and without a power cut. */
 static int fb_replay_was_done(struct fb_replay *run)
 {
-	int err = fb_commit_lower_fs(run->fsb);
+	int err = fb_commit(run);
 
 	return err ? fb_replay_failed(run, "commit the journal", NULL, err) : 0;
 }
@@ -300,8 +309,8 @@ static int fb_replay_or_discard(struct fb_replay *run, bool discard)
 	/* Step 13. */
 	removed = fb_replay_clear(run);
 	if (any)
-		return 0;
-	err = removed ? fb_commit_lower_fs(run->fsb) : 0;
+		return fb_replay_stops() ? -ECANCELED : 0;
+	err = removed ? fb_commit(run) : 0;
 	return err ? fb_replay_failed(run, "commit the journal", NULL, err) : fb_empty_log(run);
 }
 

@@ -109,7 +109,7 @@ static int fb_stage_inherit_nothing(struct fb_sb *fsb, struct dentry *staging)
 {
 	struct mnt_idmap *idmap = mnt_idmap(fsb->lower.mnt);
 	struct file_kattr fa = { };
-	int err = mnt_want_write(fsb->lower.mnt);
+	int err = fb_replay_stops() ? -ECANCELED : mnt_want_write(fsb->lower.mnt);
 
 	if (err)
 		return err;

@@ -5,6 +5,7 @@
 #include <linux/posix_acl_xattr.h>
 #include <linux/xattr.h>
 
+#include "change.h"
 #include "make.h"
 #include "xattr.h"
 
@@ -27,7 +28,7 @@ static int fb_change_xattr(struct fb_replay *run, struct dentry *object, const s
 			   const char *name)
 {
 	struct mnt_idmap *idmap = mnt_idmap(run->fsb->lower.mnt);
-	int err = mnt_want_write(run->fsb->lower.mnt);
+	int err = fb_replay_stops() ? -ECANCELED : mnt_want_write(run->fsb->lower.mnt);
 
 	if (err)
 		return err;

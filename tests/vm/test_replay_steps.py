@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Replay of a name log ends before each of its changes, one after the other, as if power had failed there; and again within
+the replay that follows. The module has a fault for it (FB_BREAK_REPLAY), so these tests have a boot of their own."""
+
+import os
+import random
+import stat
+from pathlib import Path
+
+import pytest
+from conftest import clean_up
+from libc import RENAME_EXCHANGE, renameat2
+from stack import FSCK, MOUNT, fails, run
+from test_cuts import LEFT, LEFT_LOWER
+from test_emu import create, module_fixture
+from test_names_cuts import THIRD, THIRD_LOWER, NamesPair, settle, sync, write
+
+emulated_devices = module_fixture
+STOP = Path("/sys/module/forebay/parameters/replay_stop")
+NEVER = 1000000
+TWICE = 40              # pairs of steps
+FOURTH, FOURTH_LOWER = Path("/mnt/fourth"), Path("/mnt/fourth-lower")
+FOLDERS = {"third": (THIRD_LOWER, THIRD), "fourth": (FOURTH_LOWER, FOURTH)}
+TIMES = (10 ** 18 + 3, 10 ** 18 + 4)
+
+
+class StepsPair(NamesPair):
+    """What the first cut leaves (left) is never mounted. Copies of it are, in turn: third, fourth."""
+
+    mib, fs = 24, "ext4"
+
+    def __init__(self):
+        super().__init__()
+        self.third, self.fourth = ((create(f"--size {self.mib}M --track"), create(f"--size {self.cache_mib}M --track"))
+                                   for _ in FOLDERS)
+        for folder in (THIRD, THIRD_LOWER, FOURTH, FOURTH_LOWER):
+            folder.mkdir(parents=True, exist_ok=True)
+
+    def devices(self, name):
+        """Storage and cache."""
+        return (self.storage_left, self.cache_left) if name == "left" else getattr(self, name)
+
+    def copy(self, old, new, seed=0):
+        """What a cut leaves of one, as the other."""
+        self.cut_pairs(seed, *zip(self.devices(old), self.devices(new)))
+
+    def lower_of(self, name):
+        """Mounts its file system below."""
+        self.mount_lower(self.devices(name)[0], FOLDERS[name][0])
+
+    def command(self, name):
+        """Mounts forebay."""
+        lower, folder = FOLDERS[name]
+        return f"mount -t forebay -o cache={self.devices(name)[1]},allow_volatile_cache {lower} {folder}"
+
+    def stop_at(self, name, step):
+        """Mounts both file systems, but replay ends before that step. False: there are fewer steps."""
+        self.lower_of(name)
+        STOP.write_text(str(step), encoding="ascii")
+        said = run(self.command(name) + " 2>&1 && echo mounted", False)
+        STOP.write_text("0", encoding="ascii")
+        if "mounted" in said:
+            self.umount(name)
+            return False
+        assert "-125" in said or "Operation canceled" in said, said
+        return True
+
+    @staticmethod
+    def umount(name):
+        """What is mounted of both."""
+        lower, folder = FOLDERS[name]
+        run((f"umount {folder} && " if os.path.ismount(folder) else "") + f"umount {lower}")
+
+    def complete(self, name, fsck=False, lower=True):
+        """Replay goes on to its end, and all is there."""
+        if lower:
+            self.lower_of(name)
+        run(self.command(name))
+        check(FOLDERS[name][1])
+        self.umount(name)
+        if fsck:
+            run(FSCK[self.fs].format(device=self.devices(name)[0]) + f" && forebay check {self.devices(name)[1]}")
+
+
+class XfsStepsPair(StepsPair):
+    """The same over xfs."""
+
+    mib, fs, mkfs, lower_options = 32, "xfs", "mkfs.xfs --unsupported -fqK -d size={mib}m {device}", "nouuid"
+
+
+@pytest.fixture(name="pair", params=[StepsPair, XfsStepsPair], ids=["ext4", "xfs"])
+def pair_fixture(request):
+    """A fresh pair with a tree, cut."""
+    run("modprobe -r forebay; modprobe xfs; sysctl -q fs.xfs.xfssyncd_centisecs=720000")
+    run(os.environ["FOREBAY_LOAD"])
+    assert STOP.exists(), "the module isn't the one with the fault"
+    pair = request.param()
+    make()
+    pair.cut("--seed 0")
+    yield pair
+    for folder in (THIRD, THIRD_LOWER, FOURTH, FOURTH_LOWER, LEFT, LEFT_LOWER):
+        run(f"umount {folder}", False)
+    clean_up()
+    run("rmmod forebay")
+
+
+def make():
+    """Changes of all kinds, also in the root directory, all synced, and none of them on storage."""
+    for name in ("old", "removed", "e1", "e2"):
+        os.mkdir(MOUNT / name)
+    for name in ("old/gone", "f", "keep", "e1/one", "e2/two"):
+        write(MOUNT / name, name.encode())
+    settle()
+    os.makedirs(MOUNT / "d/sub")
+    write(MOUNT / "d/sub/n", b"n" * 9000)
+    os.link(MOUNT / "d/sub/n", MOUNT / "n2")
+    write(MOUNT / "f.new", b"new")
+    os.rename(MOUNT / "f.new", MOUNT / "f")
+    os.unlink(MOUNT / "old/gone")
+    os.rename(MOUNT / "old", MOUNT / "d/moved")
+    os.rmdir(MOUNT / "removed")
+    write(MOUNT / "removed", b"now a file")
+    renameat2(MOUNT / "e1", MOUNT / "e2", RENAME_EXCHANGE)
+    os.chmod(MOUNT / "keep", 0o604)
+    os.chown(MOUNT / "keep", 5, 6)
+    os.utime(MOUNT / "keep", ns=TIMES)
+    os.symlink("target", MOUNT / "s")
+    sync(MOUNT / "keep")
+    sync(MOUNT)
+
+
+def check(top):
+    """As make() left it."""
+    assert sorted(set(os.listdir(top)) - {"lost+found"}) == ["d", "e1", "e2", "f", "keep", "n2", "removed", "s"]
+    assert sorted(os.listdir(top / "d")) == ["moved", "sub"] and os.listdir(top / "d/sub") == ["n"]
+    assert os.listdir(top / "d/moved") == []
+    assert (top / "n2").read_bytes() == b"n" * 9000 and os.stat(top / "n2").st_ino == os.stat(top / "d/sub/n").st_ino
+    assert os.stat(top / "n2").st_nlink == 2 and os.stat(top / "f").st_nlink == 1
+    assert (top / "f").read_bytes() == b"new" and (top / "removed").read_bytes() == b"now a file"
+    assert (top / "e1/two").read_bytes() == b"e2/two" and (top / "e2/one").read_bytes() == b"e1/one"
+    status = os.stat(top / "keep")
+    assert (stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid) == (0o604, 5, 6)
+    assert (status.st_atime_ns, status.st_mtime_ns) == TIMES and (top / "keep").read_bytes() == b"keep"
+    assert os.readlink(top / "s") == "target"
+
+
+def count(pair):
+    """How many steps replay has."""
+    pair.copy("left", "third")
+    pair.lower_of("third")
+    STOP.write_text(str(NEVER), encoding="ascii")
+    run(pair.command("third"))
+    steps = NEVER - int(STOP.read_text(encoding="ascii"))
+    STOP.write_text("0", encoding="ascii")
+    check(THIRD)
+    pair.umount("third")
+    assert steps > 60, steps
+    return steps
+
+
+def test_each_step(pair):
+    """With all that was done before the step on storage; with what the lower file system has made durable by itself; and
+    without a cut, in the same mount of the lower file system."""
+    steps = count(pair)
+    print(f"{steps} steps")
+    for step in range(1, steps + 1):
+        pair.copy("left", "third")
+        assert pair.stop_at("third", step), step
+        if step % 3 == 0:
+            pair.copy("third", "fourth", step)
+            pair.complete("fourth")
+        run(f"sync -f {THIRD_LOWER}")
+        pair.copy("third", "fourth")
+        pair.complete("fourth", step % 8 == 0)
+        if step % 3 == 1:
+            pair.complete("third", lower=False)
+        else:
+            pair.umount("third")
+    pair.copy("left", "third")
+    assert not pair.stop_at("third", steps + 1)
+
+
+def test_two_steps(pair):
+    """Replay ends twice, at any two steps."""
+    steps, dice, second = count(pair), random.Random(1), 0
+    for number in range(TWICE):
+        pair.copy("left", "third")
+        assert pair.stop_at("third", dice.randint(1, steps))
+        if number % 4:
+            run(f"sync -f {THIRD_LOWER}")
+        pair.copy("third", "fourth", number)
+        pair.umount("third")
+        if pair.stop_at("fourth", dice.randint(1, steps)):
+            second += 1
+            if number % 3:
+                run(f"sync -f {FOURTH_LOWER}")
+            pair.copy("fourth", "third", number)
+            pair.umount("fourth")
+            pair.complete("third", number % 8 == 0)
+        else:
+            pair.complete("fourth")
+    assert second > TWICE // 3, second
+
+
+def test_folder_that_others_may_write_to(pair):
+    """Replay's folder was given away while replay was unfinished: mount doesn't go on with what may be in it."""
+    middle = count(pair) // 2
+    pair.copy("left", "third")
+    assert pair.stop_at("third", middle)
+    (folder,) = THIRD_LOWER.glob(".forebay-replay.*")
+    for wrong, right in ((f"chown 1234 {folder}", f"chown 0 {folder}"), (f"chmod 777 {folder}", f"chmod 700 {folder}")):
+        run(wrong)
+        before = sorted(os.listdir(folder))
+        said = fails(pair.command("third"))
+        assert "isn't as mount has made it" in said and folder.name in said, said
+        assert sorted(os.listdir(folder)) == before
+        run(right)
+    pair.complete("third", lower=False)
