@@ -233,7 +233,7 @@ static int fb_final_set_flags(struct fb_replay *run, struct dentry *object, cons
 	flags = (fa.flags & ~FB_LOGGED_FLAGS) | (final->iflags & FB_LOGGED_FLAGS);
 	if (flags == fa.flags)
 		return 0;
-	err = mnt_want_write(run->fsb->lower.mnt);
+	err = fb_replay_stops() ? -ECANCELED : mnt_want_write(run->fsb->lower.mnt);
 	if (err)
 		return err;
 	fileattr_fill_flags(&fa, flags);

@@ -38,7 +38,7 @@ static int fb_move_dir(struct fb_replay *run, struct dentry *object, struct dent
 	if (from == to && name.len == new_name->len && !memcmp(name.name, new_name->name, name.len))
 		err = 0;
 	else
-		err = fb_move_name(run->fsb, from, &name, to, new_name);
+		err = fb_move_name(run->fsb, from, &name, to, new_name, FB_NEW_CTIME);
 	release_dentry_name_snapshot(&old_name);
 	dput(from);
 	return err;
@@ -95,29 +95,30 @@ static int fb_keep_file(struct fb_replay *run, struct dentry *file)
 	if (IS_ERR(kept))
 		return PTR_ERR(kept);
 	if (d_really_is_negative(kept))
-		err = fb_link_name(run->fsb, file, run->staging, &name);
+		err = fb_link_name(run->fsb, file, run->staging, &name, FB_KEEP_CTIME);
 	dput(kept);
 	return err;
 }
 
 /* Binds a file. @there: what the name stands for; a file, or negative. */
 static int fb_add_file(struct fb_replay *run, struct dentry *object, struct dentry *dir,
-		       const struct qstr *name, struct dentry *there)
+		       const struct qstr *name, struct dentry *there, enum fb_ctime keep)
 {
 	struct fb_sb *fsb = run->fsb;
 	struct dentry *next;
 	int err;
 
 	if (d_really_is_negative(there))
-		return fb_link_name(fsb, object, dir, name);
+		return fb_link_name(fsb, object, dir, name, keep);
 	next = fb_find_name(fsb, run->staging, &fb_next_name);
 	if (IS_ERR(next))
 		return PTR_ERR(next);
-	err = d_really_is_positive(next) ? fb_remove_name(fsb, run->staging, &fb_next_name, false) : 0;
+	err = d_really_is_positive(next) ? fb_remove_name(fsb, run->staging, &fb_next_name, false,
+						       FB_KEEP_CTIME) : 0;
 	dput(next);
 	return err ?: fb_keep_file(run, there) ?:
-	       fb_link_name(fsb, object, run->staging, &fb_next_name) ?:
-	       fb_move_name(fsb, run->staging, &fb_next_name, dir, name);
+	       fb_link_name(fsb, object, run->staging, &fb_next_name, keep) ?:
+	       fb_move_name(fsb, run->staging, &fb_next_name, dir, name, keep);
 }
 
 /* Binds a directory. @there: as above. */
@@ -127,13 +128,14 @@ static int fb_add_dir(struct fb_replay *run, struct dentry *object, struct dentr
 	int err = 0;
 
 	if (d_really_is_positive(there))
-		err = fb_keep_file(run, there) ?: fb_remove_name(run->fsb, dir, name, false);
+		err = fb_keep_file(run, there) ?: fb_remove_name(run->fsb, dir, name, false,
+							       FB_KEEP_CTIME);
 	return err ?: fb_move_dir(run, object, dir, name);
 }
 
 /* @dir and @object are found. */
 static int fb_add_there(struct fb_replay *run, struct dentry *dir, struct dentry *object,
-			const struct qstr *name)
+			const struct qstr *name, enum fb_ctime keep)
 {
 	struct dentry *there = fb_find_name(run->fsb, dir, name);
 	int err;
@@ -147,7 +149,7 @@ static int fb_add_there(struct fb_replay *run, struct dentry *dir, struct dentry
 	else if (d_is_dir(object))
 		err = fb_add_dir(run, object, dir, name, there);
 	else
-		err = fb_add_file(run, object, dir, name, there);
+		err = fb_add_file(run, object, dir, name, there, keep);
 	dput(there);
 	return err;
 }
@@ -161,17 +163,18 @@ static int fb_add_there(struct fb_replay *run, struct dentry *dir, struct dentry
  */
 int fb_bind_add(struct fb_replay *run, const struct nl_binding *binding)
 {
+	bool made = nl_node_made(&run->bind, binding->object);
 	struct qstr name = fb_name_of(binding);
 	struct dentry *dir, *object;
 	int err;
 
-	dir = fb_find_object(run, binding->dir);
+	dir = fb_find_dir(run, binding->dir);
 	if (IS_ERR(dir))
 		return PTR_ERR(dir);
 	object = fb_find_object(run, binding->object);
 	err = PTR_ERR_OR_ZERO(object);
 	if (!err) {
-		err = fb_add_there(run, dir, object, &name);
+		err = fb_add_there(run, dir, object, &name, made ? FB_NEW_CTIME : FB_KEEP_CTIME);
 		dput(object);
 	}
 	run->added += !err;
@@ -188,7 +191,7 @@ int fb_bind_add(struct fb_replay *run, const struct nl_binding *binding)
  */
 int fb_bind_remove(struct fb_replay *run, const struct nl_binding *binding)
 {
-	struct dentry *dir = fb_find_object(run, binding->dir), *there;
+	struct dentry *dir = fb_find_dir(run, binding->dir), *there;
 	struct qstr name = fb_name_of(binding);
 	int err = 0;
 
@@ -198,7 +201,7 @@ int fb_bind_remove(struct fb_replay *run, const struct nl_binding *binding)
 	if (IS_ERR(there))
 		err = PTR_ERR(there);
 	else if (d_really_is_positive(there))
-		err = d_is_dir(there) ? -EISDIR : fb_remove_name(run->fsb, dir, &name, false);
+		err = d_is_dir(there) ? -EISDIR : fb_remove_name(run->fsb, dir, &name, false, FB_KEEP_CTIME);
 	if (!IS_ERR(there))
 		dput(there);
 	run->removed += !err;

@@ -138,10 +138,12 @@ static void fb_keep_ctime(struct fb_sb *fsb, struct inode *inode, struct timespe
  * @object: its dentry; no directory
  * @dir: lower directory, not locked
  * @name: the name, which isn't there
+ * @keep: what becomes of its ctime
  *
  * Return: 0 or an error.
  */
-int fb_link_name(struct fb_sb *fsb, struct dentry *object, struct dentry *dir, const struct qstr *name)
+int fb_link_name(struct fb_sb *fsb, struct dentry *object, struct dentry *dir, const struct qstr *name,
+		 enum fb_ctime keep)
 {
 	struct timespec64 ctime = inode_get_ctime(d_inode(object));
 	struct mnt_idmap *idmap = mnt_idmap(fsb->lower.mnt);
@@ -155,7 +157,7 @@ int fb_link_name(struct fb_sb *fsb, struct dentry *object, struct dentry *dir, c
 	if (!err)
 		err = vfs_link(object, idmap, d_inode(dir), child, NULL);
 	compat_end_changing(child);
-	if (!err)
+	if (!err && keep == FB_KEEP_CTIME)
 		fb_keep_ctime(fsb, d_inode(object), ctime);
 	mnt_drop_write(fsb->lower.mnt);
 	return err;
@@ -167,10 +169,12 @@ int fb_link_name(struct fb_sb *fsb, struct dentry *object, struct dentry *dir, c
  * @dir: lower directory, not locked
  * @name: the name, which is there
  * @is_dir: it is an empty directory
+ * @keep: what becomes of a file's ctime
  *
  * Return: 0 or an error.
  */
-int fb_remove_name(struct fb_sb *fsb, struct dentry *dir, const struct qstr *name, bool is_dir)
+int fb_remove_name(struct fb_sb *fsb, struct dentry *dir, const struct qstr *name, bool is_dir,
+		   enum fb_ctime keep)
 {
 	struct mnt_idmap *idmap = mnt_idmap(fsb->lower.mnt);
 	int err = fb_begin_change(fsb);
@@ -193,7 +197,7 @@ int fb_remove_name(struct fb_sb *fsb, struct dentry *dir, const struct qstr *nam
 		err = vfs_unlink(idmap, d_inode(dir), child, NULL);
 	}
 	compat_end_changing(child);
-	if (inode && !err)
+	if (inode && !err && keep == FB_KEEP_CTIME)
 		fb_keep_ctime(fsb, inode, ctime);
 	iput(inode);
 	mnt_drop_write(fsb->lower.mnt);
@@ -207,11 +211,12 @@ int fb_remove_name(struct fb_sb *fsb, struct dentry *dir, const struct qstr *nam
  * @old_name: there
  * @to: lower directory, not locked
  * @new_name: there; no directory has it
+ * @keep: what becomes of a file's ctime
  *
  * Return: 0 or an error.
  */
 int fb_move_name(struct fb_sb *fsb, struct dentry *from, const struct qstr *old_name, struct dentry *to,
-		 const struct qstr *new_name)
+		 const struct qstr *new_name, enum fb_ctime keep)
 {
 	struct compat_renamedata rd = {
 		.mnt_idmap = mnt_idmap(fsb->lower.mnt),
@@ -234,7 +239,7 @@ int fb_move_name(struct fb_sb *fsb, struct dentry *from, const struct qstr *old_
 	}
 	err = inode ? compat_vfs_rename(&rd) : -ESTALE;
 	compat_end_renaming(&rd);
-	if (!err)
+	if (!err && keep == FB_KEEP_CTIME)
 		fb_keep_ctime(fsb, inode, ctime);
 	iput(inode);
 drop:

@@ -216,3 +216,41 @@ struct dentry *fb_find_object(struct fb_replay *run, const struct nl_node *node)
 		return ERR_PTR(-ESTALE);
 	return fb_find_identity(run->fsb, &node->id, true);
 }
+
+/**
+ * fb_find_dir() - find a directory of the log below, that names are changed in
+ * @run: the replay, as for fb_find_object()
+ * @node: the directory
+ *
+ * Some directories stay found, each in a place that its node says: a directory has one dentry, wherever it
+ * moves, and replay removes none.
+ *
+ * Return: as fb_find_object().
+ */
+struct dentry *fb_find_dir(struct fb_replay *run, const struct nl_node *node)
+{
+	struct fb_found_dir *found = &run->dirs[(node - run->bind.nodes.nodes) % ARRAY_SIZE(run->dirs)];
+	struct dentry *dentry;
+
+	if (found->node == node)
+		return dget(found->dentry);
+	dentry = fb_find_object(run, node);
+	if (IS_ERR(dentry) || !d_is_dir(dentry))
+		return dentry;
+	dput(found->dentry);
+	*found = (struct fb_found_dir){ .node = node, .dentry = dget(dentry) };
+	return dentry;
+}
+
+/**
+ * fb_forget_dirs() - forget the directories that were found
+ * @run: the replay
+ */
+void fb_forget_dirs(struct fb_replay *run)
+{
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(run->dirs); i++)
+		dput(run->dirs[i].dentry);
+	memset(run->dirs, 0, sizeof(run->dirs));
+}

@@ -125,6 +125,7 @@ static void fb_tables_clear(struct fb_replay *run)
 
 static void fb_replay_free(struct fb_replay *run)
 {
+	fb_forget_dirs(run);
 	vfree(run->bind.nodes.nodes);
 	vfree(run->bind.nodes.slots);
 	vfree(run->bind.names);

@@ -14,6 +14,12 @@
 #include "../../core/names/replay.h"
 #include "../forebay.h"
 
+/* A directory that was found; make.c. */
+struct fb_found_dir {
+	const struct nl_node *node;
+	struct dentry *dentry;
+};
+
 struct fb_replay {
 	struct fb_sb *fsb;
 	struct fs_context *fc;		/* for messages */
@@ -28,6 +34,7 @@ struct fb_replay {
 	unsigned long told;		/* the last line of progress, in jiffies */
 	struct nl_record record, other;	/* of @bind */
 	struct nl_record scratch;
+	struct fb_found_dir dirs[256];
 };
 
 #endif

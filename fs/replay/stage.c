@@ -58,7 +58,8 @@ static bool fb_stage_owns(const char *name, unsigned int len)
 	}
 	while (digits < len && isxdigit(name[digits]))
 		digits++;
-	return digits == 16 && (len == 16 || (len == 19 && !memcmp(name + 16, ".at", 3)));
+	return digits == FB_BIRTH_DIGITS &&
+	       (len == FB_BIRTH_DIGITS || (len == FB_BIRTH_DIGITS + 3 && !memcmp(name + digits, ".at", 3)));
 }
 
 /**
@@ -184,13 +185,14 @@ static bool fb_stage_is_whole(struct fb_replay *run, struct dentry *staging)
 /* Removes one entry. A directory that isn't empty stays. */
 static int fb_stage_remove_entry(struct fb_sb *fsb, struct dentry *staging, const struct qstr *name)
 {
+	enum fb_ctime keep = name->len == FB_BIRTH_DIGITS ? FB_NEW_CTIME : FB_KEEP_CTIME;
 	struct dentry *entry = fb_find_name(fsb, staging, name);
 	int err = PTR_ERR_OR_ZERO(entry);
 
 	if (err)
 		return err;
 	if (d_really_is_positive(entry))
-		err = fb_remove_name(fsb, staging, name, d_is_dir(entry));
+		err = fb_remove_name(fsb, staging, name, d_is_dir(entry), keep);
 	dput(entry);
 	return err;
 }
@@ -228,7 +230,7 @@ static int fb_stage_clear(struct fb_replay *run, struct dentry *staging)
 	} while (removed);
 	name = fb_stage_name(run, buf);
 	err = err ?: fb_stage_remove_entry(fsb, staging, &fb_log_name) ?:
-	      fb_remove_name(fsb, fsb->lower.dentry, &name, true);
+	      fb_remove_name(fsb, fsb->lower.dentry, &name, true, FB_NEW_CTIME);
 	return err ?: fb_keep_root_mtime(fsb, mtime);
 }
 
@@ -248,7 +250,7 @@ static int fb_stage_remove_empty(struct fb_replay *run)
 	char buf[FB_STAGE_NAME];
 	struct qstr name = fb_stage_name(run, buf);
 
-	return fb_remove_name(fsb, fsb->lower.dentry, &name, true) ?: fb_keep_root_mtime(fsb, mtime);
+	return fb_remove_name(fsb, fsb->lower.dentry, &name, true, FB_NEW_CTIME) ?: fb_keep_root_mtime(fsb, mtime);
 }
 
 /* A folder without "log" is made anew. */
@@ -359,7 +361,7 @@ int fb_stage_set_aside(struct fb_replay *run)
 		return 0;
 	}
 	dput(staging);
-	err = fb_move_name(run->fsb, root, &old, root, &name);
+	err = fb_move_name(run->fsb, root, &old, root, &name, FB_NEW_CTIME);
 	if (!err)
 		pr_warn("%s: %s/%s has objects that a replay of the name log has left: look for what you miss there, then remove it\n",
 			run->fsb->cache_name, run->fc->source, buf);

@@ -6,6 +6,7 @@
 #include "run.h"
 
 #define FB_STAGE_NAME	96	/* bytes of the longest name in it */
+#define FB_BIRTH_DIGITS	16	/* of the name of an object that is made again */
 
 /* The name of an entry. @suffix: of the note that says where a made directory is, ".at"; or "". */
 static inline struct qstr fb_birth_name(char *buf, u64 birth, const char *suffix)

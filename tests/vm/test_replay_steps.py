@@ -166,13 +166,13 @@ def test_each_step(pair):
     for step in range(1, steps + 1):
         pair.copy("left", "third")
         assert pair.stop_at("third", step), step
-        if step % 3 == 0:
+        if step % 5 == 0:
             pair.copy("third", "fourth", step)
             pair.complete("fourth")
         run(f"sync -f {THIRD_LOWER}")
         pair.copy("third", "fourth")
         pair.complete("fourth", step % 8 == 0)
-        if step % 3 == 1:
+        if step % 5 == 1:
             pair.complete("third", lower=False)
         else:
             pair.umount("third")
