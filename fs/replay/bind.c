@@ -113,8 +113,9 @@ static int fb_add_file(struct fb_replay *run, struct dentry *object, struct dent
 	next = fb_find_name(fsb, run->staging, &fb_next_name);
 	if (IS_ERR(next))
 		return PTR_ERR(next);
-	err = d_really_is_positive(next) ? fb_remove_name(fsb, run->staging, &fb_next_name, false,
-						       FB_KEEP_CTIME) : 0;
+	err = 0;
+	if (d_really_is_positive(next))
+		err = fb_remove_name(fsb, run->staging, &fb_next_name, false, FB_KEEP_CTIME);
 	dput(next);
 	return err ?: fb_keep_file(run, there) ?:
 	       fb_link_name(fsb, object, run->staging, &fb_next_name, keep) ?:
@@ -128,8 +129,8 @@ static int fb_add_dir(struct fb_replay *run, struct dentry *object, struct dentr
 	int err = 0;
 
 	if (d_really_is_positive(there))
-		err = fb_keep_file(run, there) ?: fb_remove_name(run->fsb, dir, name, false,
-							       FB_KEEP_CTIME);
+		err = fb_keep_file(run, there) ?:
+		      fb_remove_name(run->fsb, dir, name, false, FB_KEEP_CTIME);
 	return err ?: fb_move_dir(run, object, dir, name);
 }
 

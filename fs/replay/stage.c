@@ -13,9 +13,9 @@
  * "log" is made last, when the folder is as it should be, and goes last. Trim words grow, and the UUID is
  * new at each format, so no two replays have the same.
  *
- * The digits are a hash of the trim word, keyed with the UUID, which no file and no tool shows. So a user with
- * the right to write to the root can't make the name before replay does, and no record of the log is about
- * it. The name is the same until the log is empty.
+ * The digits are a hash of the trim word, keyed with the UUID, which no file and no tool shows. So a user
+ * with the right to write to the root can't make the name before replay does, and no record of the log is
+ * about it. The name is the same until the log is empty.
  *
  * Another user must not put anything here: replay gives what it finds an owner and a mode. So the folder is
  * used only if it belongs to the mounter or to root, and no other user has any right.
@@ -250,7 +250,8 @@ static int fb_stage_remove_empty(struct fb_replay *run)
 	char buf[FB_STAGE_NAME];
 	struct qstr name = fb_stage_name(run, buf);
 
-	return fb_remove_name(fsb, fsb->lower.dentry, &name, true, FB_NEW_CTIME) ?: fb_keep_root_mtime(fsb, mtime);
+	return fb_remove_name(fsb, fsb->lower.dentry, &name, true, FB_NEW_CTIME) ?:
+	       fb_keep_root_mtime(fsb, mtime);
 }
 
 /* A folder without "log" is made anew. */

@@ -9,9 +9,11 @@ static const char *fb_advice(int err)
 {
 	switch (err) {
 	case -ENOSPC:
-		return "no space or no inode is left there: truncate or delete files that were not changed shortly before the crash, then mount again; nothing is lost";
+		return "no space or no inode is left there: truncate or delete files that were not changed "
+		       "shortly before the crash, then mount again; nothing is lost";
 	case -EDQUOT:
-		return "a quota there is used up, the mounter's or the owner's: raise it, or mount with CAP_SYS_RESOURCE, then mount again; nothing is lost";
+		return "a quota there is used up, the mounter's or the owner's: raise it, or mount with "
+		       "CAP_SYS_RESOURCE, then mount again; nothing is lost";
 	case -EINTR:
 		return "mount was interrupted: mount again, and replay goes on";
 	case -ENOMEM:
