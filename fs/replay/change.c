@@ -113,7 +113,7 @@ struct dentry *fb_make_name(struct fb_sb *fsb, struct dentry *dir, const struct 
 /*
  * A new name, or one less, moves a file's ctime. It goes back to what it was: fb_recover_attach() and attr.c
  * take it for the time of the last change of data or attributes. If power fails in between, the file may
- * have an older mtime than it should.
+ * have an older mtime than it should; its attributes were set before.
  */
 static void fb_keep_ctime(struct fb_sb *fsb, struct inode *inode, struct timespec64 ctime)
 {
@@ -130,6 +130,18 @@ static void fb_keep_ctime(struct fb_sb *fsb, struct inode *inode, struct timespe
 	fb_set_attr_at(mnt_idmap(fsb->lower.mnt), alias, &attr, ctime);
 	inode_unlock(inode);
 	dput(alias);
+}
+
+/* The inode of a name, with a reference, and its ctime; NULL: there is no such name. */
+static struct inode *fb_hold(const struct dentry *dentry, struct timespec64 *ctime)
+{
+	struct inode *inode = d_inode(dentry);
+
+	if (!inode)
+		return NULL;
+	ihold(inode);
+	*ctime = inode_get_ctime(inode);
+	return inode;
 }
 
 /**
@@ -191,9 +203,7 @@ int fb_remove_name(struct fb_sb *fsb, struct dentry *dir, const struct qstr *nam
 	if (!err && is_dir) {
 		err = compat_vfs_rmdir(idmap, d_inode(dir), child);
 	} else if (!err) {
-		inode = d_inode(child);
-		ihold(inode);
-		ctime = inode_get_ctime(inode);
+		inode = fb_hold(child, &ctime);
 		err = vfs_unlink(idmap, d_inode(dir), child, NULL);
 	}
 	compat_end_changing(child);
@@ -205,7 +215,7 @@ int fb_remove_name(struct fb_sb *fsb, struct dentry *dir, const struct qstr *nam
 }
 
 /**
- * fb_move_name() - rename below, also over a file
+ * fb_move_name() - rename below, also over a file, which keeps its ctime if it has other names
  * @fsb: the mount
  * @from: lower directory, not locked
  * @old_name: there
@@ -223,24 +233,24 @@ int fb_move_name(struct fb_sb *fsb, struct dentry *from, const struct qstr *old_
 		.old_parent = from,
 		.new_parent = to,
 	};
+	struct timespec64 ctime, replaced_ctime;
+	struct inode *inode, *replaced;
 	int err = fb_begin_change(fsb);
-	struct timespec64 ctime;
-	struct inode *inode;
 
 	if (err)
 		return err;
 	err = compat_start_renaming(&rd, old_name, new_name);
 	if (err)
 		goto drop;
-	inode = d_inode(rd.old_dentry);
-	if (inode) {
-		ihold(inode);
-		ctime = inode_get_ctime(inode);
-	}
+	inode = fb_hold(rd.old_dentry, &ctime);
+	replaced = fb_hold(rd.new_dentry, &replaced_ctime);
 	err = inode ? compat_vfs_rename(&rd) : -ESTALE;
 	compat_end_renaming(&rd);
 	if (!err && keep == FB_KEEP_CTIME)
 		fb_keep_ctime(fsb, inode, ctime);
+	if (!err && replaced)
+		fb_keep_ctime(fsb, replaced, replaced_ctime);
+	iput(replaced);
 	iput(inode);
 drop:
 	mnt_drop_write(fsb->lower.mnt);

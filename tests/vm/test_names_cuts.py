@@ -274,6 +274,22 @@ def test_attributes(pair):
             assert (status.st_atime_ns, status.st_mtime_ns) == (10 ** 18 + 3, 10 ** 18 + 4), name
 
 
+def test_attributes_of_a_replaced_file(pair):
+    """A file that loses a name to another one, and has a second name, keeps the attributes that were synced."""
+    write(MOUNT / "f", b"f")
+    os.link(MOUNT / "f", MOUNT / "other")
+    settle()
+    os.chmod(MOUNT / "f", 0o604)
+    sync(MOUNT / "f")
+    write(MOUNT / "f.new", b"new")
+    os.rename(MOUNT / "f.new", MOUNT / "f")
+    sync(MOUNT)
+    for left in pair.after_cuts():
+        status = os.stat(left / "other")
+        assert (stat.S_IMODE(status.st_mode), status.st_nlink) == (0o604, 1)
+        assert (left / "f").read_bytes() == b"new" and (left / "other").read_bytes() == b"f"
+
+
 def test_evicted_inodes(pair):
     """An inode that was forgotten and read again since its names or attributes changed: its fsync is no lie."""
     write(MOUNT / "f", b"f")

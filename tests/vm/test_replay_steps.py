@@ -110,6 +110,7 @@ def make():
         os.mkdir(MOUNT / name)
     for name in ("old/gone", "f", "keep", "e1/one", "e2/two"):
         write(MOUNT / name, name.encode())
+    os.link(MOUNT / "keep", MOUNT / "old/replaced")
     settle()
     os.makedirs(MOUNT / "d/sub")
     write(MOUNT / "d/sub/n", b"n" * 9000)
@@ -126,14 +127,18 @@ def make():
     os.utime(MOUNT / "keep", ns=TIMES)
     os.symlink("target", MOUNT / "s")
     sync(MOUNT / "keep")
+    os.link(MOUNT / "keep", MOUNT / "d/keep")
+    write(MOUNT / "new", b"replaces")
+    os.rename(MOUNT / "new", MOUNT / "d/moved/replaced")
     sync(MOUNT)
 
 
 def check(top):
     """As make() left it."""
     assert sorted(set(os.listdir(top)) - {"lost+found"}) == ["d", "e1", "e2", "f", "keep", "n2", "removed", "s"]
-    assert sorted(os.listdir(top / "d")) == ["moved", "sub"] and os.listdir(top / "d/sub") == ["n"]
-    assert os.listdir(top / "d/moved") == []
+    assert sorted(os.listdir(top / "d")) == ["keep", "moved", "sub"] and os.listdir(top / "d/sub") == ["n"]
+    assert os.listdir(top / "d/moved") == ["replaced"] and (top / "d/moved/replaced").read_bytes() == b"replaces"
+    assert os.stat(top / "keep").st_nlink == 2 and os.stat(top / "keep").st_ino == os.stat(top / "d/keep").st_ino
     assert (top / "n2").read_bytes() == b"n" * 9000 and os.stat(top / "n2").st_ino == os.stat(top / "d/sub/n").st_ino
     assert os.stat(top / "n2").st_nlink == 2 and os.stat(top / "f").st_nlink == 1
     assert (top / "f").read_bytes() == b"new" and (top / "removed").read_bytes() == b"now a file"
