@@ -15,6 +15,8 @@ import traceback
 from . import systems
 from .workloads import WORKLOADS
 
+COUNTERS = ("syncs_absorbed", "syncs_lower", "cache_full", "names_recorded", "names_barriers", "names_switched_off")
+
 
 def main(plan: dict) -> int:
     begin = time.monotonic()
@@ -53,13 +55,40 @@ def measure(workload: str, folder: str, seconds: float) -> dict:
     if place != folder:
         os.mkdir(place)
     os.sync()
+    before, worked = counters(), processors()
     sample = WORKLOADS[workload][2](place, seconds)
+    sample["busy"] = busy(worked, processors())
+    sample |= {name: value - before[name] for name, value in counters().items() if name in before}
     if not sample["value"] > 0:
         raise ValueError(f"{workload}: measured {sample['value']}")
     if place != folder:
         shutil.rmtree(place)
     os.sync()
     return sample
+
+
+def counters() -> dict:
+    """What a mounted forebay counted so far: sync calls that PMem answered, those that storage did, and why. Else nothing."""
+    found = {}
+    for name in COUNTERS:
+        try:
+            with open(f"/sys/fs/forebay/pmem0/{name}") as file:
+                found[name] = int(file.read())
+        except FileNotFoundError:
+            pass
+    return found
+
+
+def processors() -> list[int]:
+    """Ticks of all processors by state; idle and iowait stand at 3 and 4."""
+    with open("/proc/stat") as file:
+        return [int(ticks) for ticks in file.readline().split()[1:9]]
+
+
+def busy(before: list[int], after: list[int]) -> float:
+    """Percent of their time that the processors worked: near 100 says that storage hardly counts."""
+    spent = [late - early for early, late in zip(before, after)]
+    return round(100 - 100 * (spent[3] + spent[4]) / max(1, sum(spent)), 1)
 
 
 def rotated(items: list, by: int) -> list:
