@@ -78,6 +78,7 @@ READS_AND_WRITES = ("seqwrite", "seqread-cold", "seqread-cached", "randread-cach
 
 NAMES = ("names-create", "names-maildir", "names-replace", "names-sqlite-delete", "names-sqlite-truncate", "names-sqlite-persist",
          "names-wal-1m")
+PROGRAMS = ("git-commit", "lmdb-put", "mail-postfix", "dpkg-unpack", "etcd-put", "postgres-insert")
 
 EXPERIMENTS = {
     "demo": Experiment("Redis and fio, every write made durable; what `make demo` runs", SYNC,
@@ -103,6 +104,11 @@ EXPERIMENTS = {
         (*(Target(workload, "forebay", 1.0, "forebay-names") for workload in NAMES),
          *(Target(workload, "ext4-dax", 1.0, "forebay-names") for workload in NAMES[:-1]),
          Target(NAMES[-1], "ext4", 1.0, "forebay-names")), budget=900, cpu=COPYING),
+    "programs": Experiment(
+        "real programs whose sync calls owe names; with a name log in the cache and without", PROGRAMS,
+        ("ext4", "forebay", "forebay-names", "ext4-dax", "dm-writecache"),
+        tuple(Target(workload, to, 1.0, "forebay-names") for workload in PROGRAMS for to in ("ext4", "forebay")),
+        seconds=10, budget=1800, least_rounds=1, cpu=COPYING),
     "no-tax": Experiment("work that never syncs: nothing to gain, nothing to lose", (*READS_AND_WRITES, "untar"),
                          ("ext4", "forebay", "overlayfs"),
                          (*(Target(workload, "ext4", 0.95) for workload in READS_AND_WRITES),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from vm.settings import CHECKOUT
 
-from . import chart, curves, helpers, sources, stats, table, ycsb_client
+from . import chart, curves, debs, helpers, packages, sources, stats, table, ycsb_client
 from .boot import carry_out, now
 from .devices import Devices
 from .experiments import Experiment
@@ -28,6 +28,9 @@ def measure(name: str, experiment: Experiment, plan: dict, on: Devices) -> dict:
         sources.make()
     if any(workload.startswith("ycsb-") for workload in plan["workloads"]):
         ycsb_client.make()
+    if "dpkg-unpack" in plan["workloads"]:
+        debs.make()
+    packages.make(plan["workloads"])
     say(f"{name}: {len(plan['workloads'])} workloads on {len(plan['systems'])} systems, up to {plan['rounds']} rounds")
     began, before = now(), host()
     samples, guest = carry_out(plan, on)
@@ -36,7 +39,7 @@ def measure(name: str, experiment: Experiment, plan: dict, on: Devices) -> dict:
     return {
         "experiment": name, "began": began, "seconds": round(seconds(), 1),
         "rows": found, "ratios": stats.ratios(found), "targets": stats.verdicts(found, experiment.targets),
-        "versions": versions() | {"kernel": guest["kernel"]},
+        "versions": versions() | packages.versions(plan["workloads"]) | {"kernel": guest["kernel"]},
         "settings": plan | {key: settings[key] for key in ("pmem", "nvme", "mem", "smp", "qemu", "persistence")}
         | {"rounds": guest["rounds"], "host": before},
     }

@@ -14,6 +14,8 @@ def versions() -> dict:
         "commit": _first("git", "-C", str(CHECKOUT), "describe", "--always", "--dirty", "--abbrev=12"),
         "qemu": _first("qemu-system-x86_64", "--version"),
         "fio": _first("fio", "--version"),
+        "dpkg": _first("dpkg", "--version"),
+        "git": _first("git", "--version"),
         "redis": _first("redis-server", "--version"),
         "dmsetup": _first("dmsetup", "--version"),
         "mkfs.ext4": _first("mkfs.ext4", "-V"),

@@ -4,7 +4,7 @@
 Besides the value, in the workload's unit, a workload may return figures of its own; they go to the JSON results.
 """
 
-from . import block, fio, interface, mariadb, names, ranges, redis, transit, untar, ycsb
+from . import block, dpkg, etcd, fio, git, interface, lmdb, mariadb, names, postfix, postgres, ranges, redis, transit, untar, ycsb
 
 OPS, MIB, FILES = "ops/s", "MiB/s", "files/s"
 
@@ -76,6 +76,15 @@ WORKLOADS |= {
     **{f"names-sqlite-{mode}": (OPS, f"SQLite, journal_mode={mode}, synchronous=FULL: inserts, a transaction each", names.sqlite(mode))
        for mode in ("delete", "truncate", "persist")},
     "names-wal-1m": ("segments/s", "a new file of 1 MiB, fsync, fsync of the folder, an older one is deleted", names.steps("wal")),
+}
+
+WORKLOADS |= {
+    "git-commit": ("commits/s", "git with core.fsync=all: a line more in five files, git commit -a", git.commits()),
+    "mail-postfix": ("mails/s", "Postfix: mails of 3.6 KB by SMTP, through the queue into maildirs, 4 clients", postfix.deliveries()),
+    "dpkg-unpack": (FILES, "dpkg --unpack of packages of 20 files, 4 at a time", dpkg.unpack()),
+    "etcd-put": (OPS, "etcd: puts of 256 bytes by its HTTP gateway, 8 clients", etcd.puts()),
+    "postgres-insert": ("tps", "PostgreSQL with WAL in new files of 1 MiB: inserts of 6 KB, a transaction each, 4 clients", postgres.inserts()),
+    "lmdb-put": ("commits/s", "LMDB, synchronous: a put of 100 bytes, a transaction each", lmdb.puts()),
 }
 
 INTERFACE = {f"{block >> 10}k" if block >= 1024 else str(block): block for block in (512, 4096, 16384, 131072, 1 << 20)}
