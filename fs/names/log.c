@@ -44,9 +44,9 @@ u64 fb_names_next(struct fb_names *names)
 }
 
 /*
- * A lower sync is about to begin, after which all records that there are leave. Returns their end. A file that
- * gets its first name later leaves a barrier if its creation is among them. If the link below was made before,
- * the lower sync makes it durable.
+ * A lower sync is about to begin, after which all records that there are leave. Returns their end. A file
+ * that gets its first name later leaves a barrier if its creation is among them. If the link below was made
+ * before, the lower sync makes it durable.
  */
 static u64 fb_names_leave(struct fb_names *names)
 {
