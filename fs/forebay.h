@@ -16,13 +16,13 @@
  *			size.c (a size's life), times.c, zero.c, walk.c
  *	pin/		ranges that belong in PMem: vma.c (what mappings say), tree.c (which pages, whose),
  *			lock.c (of mlock()), pin.c (from when, until when), limit.c
- *	sync/		what a sync owes, and a page's way in: sync.c, tracker.c, cost.c (where its pages go),
- *			absorb.c, overwrite.c, promote.c, move.c, reserve.c, stored.c
+ *	sync/		what sync calls make durable, and a page's way in: sync.c, tracker.c, cost.c (where
+ *			the pages go), absorb.c, overwrite.c, promote.c, move.c, reserve.c, stored.c
  *	writeback/	a page's way out: worker.c (when), writeback.c, evict.c, reclaim.c, records.c,
  *			deferred.c (deleted and truncated files), recover.c (pages found at mount), found.c,
  *			restore.c (pages of files that replay makes again)
  *	replay/		the name log at mount: replay.c (the steps), decide.c, discard.c, make.c, bind.c,
- *			attr.c, xattr.c, stage.c (the staging folder), find.c, change.c, list.c
+ *			attr.c, xattr.c, stage.c (the staging folder), find.c, change.c, list.c, tell.c
  *	vfs/		the kernel's entry points: super.c mount.c params.c sysfs.c, inode.c, namei.c
  *			attr.c xattr.c dir.c export.c, file.c io.c read.c write.c direct.c seek.c, range.c
  *			truncate.c, mmap.c fault.c mkwrite.c, ioctl.c range_ioctl.c lower_ioctl.c info.c,
@@ -30,7 +30,7 @@
  *
  * Lock order, outermost first (upper = ours, lower = of the file system below):
  *	sb->s_umount
- *	fb_inode->sync_lock		one sync call at a time takes what the file owes
+ *	fb_inode->sync_lock		one sync call at a time takes what is not durable
  *	upper inode->i_rwsem
  *	fb_inode->wb_lock		one writeback, truncation or eviction at a time
  *	mmap_lock			(faults enter here)
@@ -145,10 +145,10 @@ struct fb_times {
 
 /* Bits of fb_inode->flags. */
 enum {
-	FB_OWES_SYNC,		/* even fdatasync must go below: new, renamed, truncated … */
-	FB_OWES_ATTR,		/* fsync must go below: mode, owner, times, xattrs, and names once more */
+	FB_NEEDS_SYNC,		/* even fdatasync must go below: new, renamed, truncated … */
+	FB_NEEDS_FSYNC,		/* fsync must go below: mode, owner, times, xattrs, and names once more */
 	FB_PINNED,		/* we hold a reference on the inode, for its pages */
-	FB_SYNCED_IN_PMEM,	/* the last sync that owed data was paid in PMem alone */
+	FB_SYNCED_IN_PMEM,	/* the last sync that had data to make durable needed PMem alone */
 	FB_SIZE_EXACT,		/* recovery truncates the lower file to record_size */
 	FB_STORED_MAPPED,	/* stored_below had no memory: each volatile page may be in it */
 	FB_IS_BELOW,		/* a sync below, or recovery, has shown that a crash leaves the file */
@@ -179,12 +179,12 @@ struct fb_inode {
 	struct inode *lower;
 	unsigned long flags;
 
-	struct mutex sync_lock;		/* one sync call at a time takes what the file owes */
+	struct mutex sync_lock;		/* one sync call at a time takes what is not durable */
 	struct {			/* lower fsyncs of sync calls; sync/sync.c */
 		unsigned int begun;	/* number of the last; under sync_lock */
 		unsigned int noted;	/* the youngest whose times are known to be below; under io_sem */
-		atomic_t paying;	/* how many have taken something, and have not ended */
-		atomic_t owing;		/* how many of those have taken FB_OWES_SYNC */
+		atomic_t in_flight;	/* how many have taken something, and have not ended */
+		atomic_t of_names;	/* how many of those have taken FB_NEEDS_SYNC */
 	} syncs_below;
 	struct fb_size_seen size_to_sync;	/* what fb_sync_all() is about to have made durable, */
 	struct fb_times times_to_sync;	/* likewise, */

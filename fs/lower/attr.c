@@ -40,14 +40,14 @@ void fb_copy_attr(struct inode *inode)
 /**
  * fb_attr_changed() - attributes were changed below
  * @inode: the upper inode, which is brought up to date
- * @noted: the name log has the change; otherwise the inode owes an fsync below now
+ * @noted: the name log has the change; otherwise the next fsync has to go below
  */
 void fb_attr_changed(struct inode *inode, bool noted)
 {
 	fb_copy_attr(inode);
 	forget_all_cached_acls(inode);
 	if (!noted)
-		set_bit(FB_OWES_ATTR, &FB_I(inode)->flags);
+		set_bit(FB_NEEDS_FSYNC, &FB_I(inode)->flags);
 }
 
 /**

@@ -167,7 +167,7 @@ bool fb_may_steer(struct file *file)
  * @inode: its inode
  *
  * The lower file never appends and never syncs by itself: both are done here,
- * by the true size and by what is owed.
+ * by the true size and by what is not durable yet.
  *
  * Return: a backing file, or an ERR_PTR.
  */

@@ -65,7 +65,7 @@ int fb_names_commit_all(struct fb_sb *fsb)
  * @fi: the inode
  *
  * Context: process. Sleeps.
- * Return: 0: also if it owes none; -EBUSY: the sync call goes below.
+ * Return: 0: also if there are none; -EBUSY: the sync call goes below.
  */
 int fb_names_commit_file(struct fb_inode *fi)
 {

@@ -231,7 +231,7 @@ void fb_names_end(struct fb_name_record *rec, struct dentry *lower, int err)
 
 /*
  * A record of attributes has the file's times. Any other change moves ctime alone. After a crash ctime may
- * then be that of replay, so an fsync owes only an mtime that isn't durable yet.
+ * then be that of replay, so an fsync only has to store an mtime that isn't durable yet.
  */
 static void fb_names_note_times(const struct fb_name_record *rec, struct fb_inode *fi)
 {

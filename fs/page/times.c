@@ -10,7 +10,7 @@
  * Three times of an inode, all of them a ctime:
  *	record_time	what the record says, or 0
  *	below_time	what the last lower fsync with times has made durable, at least
- *	durable_time	what a crash leaves; an fsync owes nothing while the lower ctime is this
+ *	durable_time	what a crash leaves; an fsync has no time to store while the lower ctime is this
  * The inode's i_lock protects them. The number of the record is kept by io_sem or wb_lock.
  *
  * Stores through mappings. Where CPU caches are lost, each sync call unmaps the pages that were stored to,

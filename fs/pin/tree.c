@@ -293,7 +293,7 @@ static long fb_pin_gaps(struct fb_inode *fi, const struct fb_pin_owner *owner, p
  * @last: last page, which may come down
  * @mark: of the call, for fb_pin_undo()
  *
- * Up to *@last, or nothing: the pages are pinned and paid for, and have to be told
+ * Up to *@last, or nothing: the pages are pinned and accounted, and have to be told
  * (fb_pins_apply_some()).
  *
  * Return: 0 or -ENOMEM.

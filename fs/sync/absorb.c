@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Absorption: a sync call moves the volatile pages that it owes into PMem instead of waiting for storage.
+ * Absorption: a sync call moves the volatile pages of a file into PMem instead of waiting for storage.
  * From then on they are DAX pages, and writes change them in place. move.c moves each page.
  *
  * A sync goes below instead
@@ -9,7 +9,7 @@
  *     have to be written back later, so a cache that is short gains nothing by them;
  *   - if it has more than FB_ABSORB_MAX pages. That is a copy of a large file. Most of its time goes into
  *     bytes and not into the call, and its bytes would be written to storage twice;
- *   - if it isn't known which pages are owed (tracker.c).
+ *   - if it isn't known which pages are volatile (tracker.c).
  *
  * Pages are locked in windows, and enter the index in batches, so that readers and writers of the file don't
  * wait for the whole sync. A sync that ends midway, for lack of a free page, leaves in PMem what has moved,
@@ -104,12 +104,12 @@ static int fb_absorb_range(struct fb_inode *fi, const struct fb_pages_from *rang
 	return err;
 }
 
-static int fb_absorb_ranges(struct fb_inode *fi, struct fb_tracker *owed)
+static int fb_absorb_ranges(struct fb_inode *fi, struct fb_tracker *taken)
 {
-	const struct fb_pages_from *range = fb_track_ranges(owed);
-	int err = owed->overflow ? -E2BIG : 0;
+	const struct fb_pages_from *range = fb_track_ranges(taken);
+	int err = taken->overflow ? -E2BIG : 0;
 
-	for (unsigned int i = 0; !err && i < owed->nr_ranges; i++)
+	for (unsigned int i = 0; !err && i < taken->nr_ranges; i++)
 		err = fb_absorb_range(fi, &range[i]);
 	return err;
 }
@@ -140,7 +140,7 @@ unsigned long fb_absorb_max(const struct fb_sb *fsb)
 }
 
 /**
- * fb_absorb() - make the volatile pages that a file owes durable in PMem
+ * fb_absorb() - make a file's volatile pages durable in PMem
  * @fi: the inode
  *
  * Context: process, under sync_lock. Sleeps.
@@ -153,18 +153,18 @@ int fb_absorb(struct fb_inode *fi)
 	unsigned long pages = fb_track_count(fi);
 	int err = fb_absorb_refuses(fi, pages);
 	u64 begun = ktime_get_ns();
-	struct fb_tracker owed;
+	struct fb_tracker taken;
 
 	lockdep_assert_held(&fi->sync_lock);
 	if (!err) {
-		owed = fb_track_take(fi);
-		pages = owed.nr_pages;
-		err = fb_absorb_ranges(fi, &owed);
+		taken = fb_track_take(fi);
+		pages = taken.nr_pages;
+		err = fb_absorb_ranges(fi, &taken);
 		if (err)
-			fb_track_again(fi, &owed);
+			fb_track_again(fi, &taken);
 		else
 			fb_cost_absorbed(fsb, pages, begun);
-		fb_track_free(&owed);
+		fb_track_free(&taken);
 	}
 	if (err == -ENOSPC)
 		fb_count(fsb, FB_CACHE_FULL, 1);

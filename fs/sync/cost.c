@@ -67,7 +67,7 @@ static void fb_cost_sample(struct fb_cost *cost, unsigned long pages, u64 ns)
 /**
  * fb_cost_lower() - a lower fsync has ended well
  * @fsb: the mount
- * @pages: how many volatile pages it has made durable; nothing else was owed
+ * @pages: how many volatile pages it has made durable; it had nothing else to do
  * @begun: ktime_get_ns() before it
  */
 void fb_cost_lower(struct fb_sb *fsb, unsigned long pages, u64 begun)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Absorption ahead of the sync. A file whose last sync was paid in PMem, and that hasn't taken many more
+ * Absorption ahead of the sync. A file whose last sync needed PMem, and that hasn't taken many more
  * pages since than before that sync, will probably be synced again soon. A write that replaces a whole page
  * of such a file, or begins a new last page, goes to PMem at once and not through the lower file's page
  * cache.

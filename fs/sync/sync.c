@@ -2,7 +2,7 @@
 /*
  * Sync calls: fsync, fdatasync, msync, O_SYNC and O_DSYNC writes, syncfs, sync.
  *
- * What a file may owe, and where that is paid:
+ * What of a file may not be durable, what makes it durable, and where:
  *
  *   mapped stores in dirty DAX pages	a flush of CPU caches		PMem
  *   volatile pages			a move into PMem (absorb.c)	PMem
@@ -21,9 +21,9 @@
  *
  * A lower fsync runs without a lock of ours, so that the lower file system can serve many calls by one
  * commit:
- *   - sync_lock is held until the call knows what it owes and has taken it: flags and tracker are cleared
- *     then. What is changed later is owed by the next call. A sync that fails gives back what it took.
- *   - A call that finds nothing owed may still rely on what another has taken: as long as such a sync is
+ *   - sync_lock is held until the call knows what is not durable, and has taken it: flags and tracker are
+ *     cleared then. What is changed later is for the next call. A sync that fails gives back what it took.
+ *   - A call that finds nothing to take may still rely on what another has taken: as long as such a sync is
  *     on its way (syncs_below), the call has the lower fsync, too, and takes nothing.
  *   - What the record says changes under io_sem when the lower fsync has ended.
  */
@@ -107,7 +107,8 @@ struct fb_sync {
 	struct fb_size_seen end;	/* of the lower file */
 	unsigned int number;
 	u64 names;			/* end of the last record of its names and attributes */
-	bool owing, attr, counted;
+	bool needs_sync, needs_fsync;	/* the flags were set */
+	bool counted;			/* in syncs_below.in_flight */
 };
 
 /*
@@ -123,19 +124,19 @@ static void fb_sync_nameless(struct fb_inode *fi)
 	smp_mb__after_atomic();	/* pairs with fb_names_need_storage() */
 }
 
-/* Takes what the file owes. */
+/* Takes what is not durable. */
 static void fb_sync_begin(struct fb_inode *fi, bool datasync, struct fb_sync *sync)
 {
 	lockdep_assert_held(&fi->sync_lock);
 	fb_sync_nameless(fi);
 	sync->number = ++fi->syncs_below.begun;
 	sync->times = fb_times_now(fi);
-	sync->owing = test_bit(FB_OWES_SYNC, &fi->flags);
-	sync->attr = !datasync && test_and_clear_bit(FB_OWES_ATTR, &fi->flags);
-	if (sync->owing) {
-		atomic_inc(&fi->syncs_below.owing);
-		smp_mb__after_atomic();	/* before the flag goes: pairs with fb_name_is_owed() */
-		clear_bit(FB_OWES_SYNC, &fi->flags);
+	sync->needs_sync = test_bit(FB_NEEDS_SYNC, &fi->flags);
+	sync->needs_fsync = !datasync && test_and_clear_bit(FB_NEEDS_FSYNC, &fi->flags);
+	if (sync->needs_sync) {
+		atomic_inc(&fi->syncs_below.of_names);
+		smp_mb__after_atomic();	/* before the flag goes: pairs with fb_name_needs_sync() */
+		clear_bit(FB_NEEDS_SYNC, &fi->flags);
 	}
 	sync->names = READ_ONCE(fi->names.end);
 	smp_mb();	/* a truncation that truncate_seq doesn't count yet sets the flag again */
@@ -143,9 +144,9 @@ static void fb_sync_begin(struct fb_inode *fi, bool datasync, struct fb_sync *sy
 	smp_rmb();	/* no size from before a truncation with the truncate_seq from after it */
 	sync->end.size = i_size_read(fi->lower);
 	sync->taken = fb_track_take(fi);
-	sync->counted = sync->owing || sync->attr || !fb_track_empty(&sync->taken);
+	sync->counted = sync->needs_sync || sync->needs_fsync || !fb_track_empty(&sync->taken);
 	if (sync->counted)
-		atomic_inc(&fi->syncs_below.paying);
+		atomic_inc(&fi->syncs_below.in_flight);
 }
 
 /* True if fb_sync_note() has something to record. */
@@ -191,21 +192,21 @@ static void fb_sync_names_below(struct fb_inode *fi, const struct fb_sync *sync,
 		cmpxchg(&fi->names.end, sync->names, 0);	/* unless there is a newer one */
 }
 
-/* The lower fsync, without sync_lock. If it fails, everything is owed again. */
+/* The lower fsync, without sync_lock. If it fails, all that was taken is given back. */
 static int fb_sync_run(struct fb_inode *fi, struct file *lower, bool datasync, struct fb_sync *sync)
 {
 	u64 begun = ktime_get_ns();
 	int err = fb_lower_fsync(fi, lower, datasync);
 
 	if (err) {
-		if (sync->owing)
-			set_bit(FB_OWES_SYNC, &fi->flags);
-		if (sync->attr)
-			set_bit(FB_OWES_ATTR, &fi->flags);
+		if (sync->needs_sync)
+			set_bit(FB_NEEDS_SYNC, &fi->flags);
+		if (sync->needs_fsync)
+			set_bit(FB_NEEDS_FSYNC, &fi->flags);
 		fb_track_again(fi, &sync->taken);
 	} else {
-		/* Other debts can't be paid in PMem, so what they cost is no choice. */
-		if (!sync->owing && !sync->attr && !sync->taken.overflow)
+		/* PMem can't do the rest, so there is no choice whatever that costs. */
+		if (!sync->needs_sync && !sync->needs_fsync && !sync->taken.overflow)
 			fb_cost_lower(FB_SB(fi->vfs_inode.i_sb), sync->taken.nr_pages, begun);
 		fb_track_held(fi, &sync->taken);
 		fb_sync_names_below(fi, sync, datasync);
@@ -213,14 +214,14 @@ static int fb_sync_run(struct fb_inode *fi, struct file *lower, bool datasync, s
 			fb_sync_note(fi, sync, datasync);
 	}
 	/*
-	 * First what is owed again, or what the record says: pairs with fb_sync_inode() and
-	 * fb_name_is_owed().
+	 * First what is given back, or what the record says: pairs with fb_sync_inode() and
+	 * fb_name_needs_sync().
 	 */
 	smp_mb__before_atomic();
-	if (sync->owing)
-		atomic_dec(&fi->syncs_below.owing);
+	if (sync->needs_sync)
+		atomic_dec(&fi->syncs_below.of_names);
 	if (sync->counted)
-		atomic_dec(&fi->syncs_below.paying);
+		atomic_dec(&fi->syncs_below.in_flight);
 	fb_track_free(&sync->taken);
 	return err;
 }
@@ -232,7 +233,7 @@ static int fb_sync_run(struct fb_inode *fi, struct file *lower, bool datasync, s
  * @datasync: as for fdatasync
  *
  * Context: process, under sync_lock, which it gives back. Sleeps.
- * Return: 0 or the lower file system's error; then everything is still owed.
+ * Return: 0 or the lower file system's error; then all that was taken is given back.
  */
 int fb_sync_below(struct fb_inode *fi, struct file *lower, bool datasync)
 {
@@ -303,17 +304,17 @@ static void fb_sync_after_truncation(struct fb_inode *fi)
 }
 
 /* True if the lower fsync is needed whatever PMem can take. */
-static bool fb_sync_owes(struct fb_inode *fi, bool datasync)
+static bool fb_needs_lower_sync(struct fb_inode *fi, bool datasync)
 {
-	return !fb_may_cache(fi) || test_bit(FB_OWES_SYNC, &fi->flags) ||
-	       (!datasync && test_bit(FB_OWES_ATTR, &fi->flags));
+	return !fb_may_cache(fi) || test_bit(FB_NEEDS_SYNC, &fi->flags) ||
+	       (!datasync && test_bit(FB_NEEDS_FSYNC, &fi->flags));
 }
 
-/* Makes durable in PMem what the file owes; returns whether it must be made durable below. */
+/* Makes durable in PMem what can be; returns whether a lower fsync is needed. */
 static bool fb_sync_in_pmem(struct fb_inode *fi, struct file *file, bool datasync)
 {
 	struct fb_size_seen end_of_file = fb_see_size(fi);
-	bool below = fb_sync_owes(fi, datasync);
+	bool below = fb_needs_lower_sync(fi, datasync);
 
 	lockdep_assert_held(&fi->sync_lock);
 	fb_overwrite_synced(fi);
@@ -348,8 +349,8 @@ int fb_sync_inode(struct fb_inode *fi, struct file *file, struct file *lower, lo
 
 	fb_sync_after_truncation(fi);
 	mutex_lock(&fi->sync_lock);
-	/* Read first: a sync that has failed since has said before what is owed again. */
-	relies = atomic_read_acquire(&fi->syncs_below.paying);
+	/* Read first: a sync that has failed since has given back before what it took. */
+	relies = atomic_read_acquire(&fi->syncs_below.in_flight);
 	fb_sync_pages(fi, start >> PAGE_SHIFT, end >> PAGE_SHIFT);
 	fb_time_of_stores(fi, lower);
 	if (fb_sync_in_pmem(fi, file, datasync)) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What a sync call owes, and how it pays: sync.c
+ * What sync calls make durable, and where: sync.c
  *
- * Floor 4, sync: what a file owes to a sync call, and a page's way into PMem.
+ * Floor 4, sync: what a sync call makes durable, and a page's way into PMem.
  * May use: pin and what is below. Used by: writeback, vfs.
  */
 #ifndef FOREBAY_SYNC_SYNC_H
@@ -20,25 +20,25 @@ int fb_sync_all(struct fb_sb *fsb);
  * The inode changed below. An fdatasync there may leave out part of that (ext4: a new link), so
  * that a later fsync has to go below once more.
  */
-static inline void fb_owe_all(struct fb_inode *fi)
+static inline void fb_mark_needs_sync(struct fb_inode *fi)
 {
-	set_bit(FB_OWES_SYNC, &fi->flags);
-	set_bit(FB_OWES_ATTR, &fi->flags);
+	set_bit(FB_NEEDS_SYNC, &fi->flags);
+	set_bit(FB_NEEDS_FSYNC, &fi->flags);
 }
 
 /*
  * True if a crash may take the file's name, or bring back what was truncated. Takes no lock: a sync counts
  * itself before it clears the flag. A sync that fails sets the flag again before it leaves the count.
  */
-static inline bool fb_name_is_owed(const struct fb_inode *fi)
+static inline bool fb_name_needs_sync(const struct fb_inode *fi)
 {
-	if (test_bit(FB_OWES_SYNC, &fi->flags) || READ_ONCE(fi->names.end))
+	if (test_bit(FB_NEEDS_SYNC, &fi->flags) || READ_ONCE(fi->names.end))
 		return true;
 	smp_rmb();	/* pairs with fb_sync_begin() */
-	if (atomic_read(&fi->syncs_below.owing))
+	if (atomic_read(&fi->syncs_below.of_names))
 		return true;
 	smp_rmb();	/* pairs with fb_sync_run() */
-	return test_bit(FB_OWES_SYNC, &fi->flags);
+	return test_bit(FB_NEEDS_SYNC, &fi->flags);
 }
 
 #endif

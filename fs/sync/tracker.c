@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The tracker remembers which volatile pages were written since the last sync,
- * as long as they are in few ranges. It, and not the lower file's dirty marks, says what a
- * sync owes: a page that the lower file system wrote on its own account is no
- * longer dirty there, and still not durable before a journal commit and a disk
+ * The tracker remembers which volatile pages were written since the last sync, as long as they are in few
+ * ranges. A sync goes by it, and not by the lower file's dirty marks: a page that the lower file system wrote
+ * on its own account is no longer dirty there, and still not durable before a journal commit and a disk
  * flush. Moved to PMem, it is.
  *
  * Invariant: a volatile page that was changed and not made durable since is in
@@ -193,7 +192,7 @@ bool fb_tracked(struct fb_inode *fi, pgoff_t index)
 }
 
 /**
- * fb_track_count() - how many pages the next sync owes
+ * fb_track_count() - how many pages the next sync has to make durable
  * @fi: the inode
  *
  * Return: pages; ULONG_MAX: unknown.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Which volatile pages the next sync owes: tracker.c */
+/* Which volatile pages the next sync has to make durable: tracker.c */
 #ifndef FOREBAY_SYNC_TRACKER_H
 #define FOREBAY_SYNC_TRACKER_H
 

@@ -43,8 +43,8 @@ static int fb_writeback_all(struct fb_sb *fsb, bool killable)
  * @killable: a fatal signal ends it, between two files
  *
  * Context: process; sleeps. The caller holds no inode's lock.
- * Return: 0 when all that was out-of-sync at the beginning is durable below, all recovered pages have met
- * their files, and no deletion or truncation is owed; -EINTR; or the first error, after all was tried.
+ * Return: 0 when all that was out-of-sync at the beginning is durable below, and so are all deletions and
+ * truncations, and all recovered pages have met their files; -EINTR; or the first error, after all was tried.
  */
 int fb_flush_all(struct fb_sb *fsb, bool killable)
 {

@@ -193,7 +193,7 @@ static bool fb_fault_wants_dax(struct fb_inode *fi, const struct vm_fault *vmf)
 }
 
 /*
- * A page of a mapping that mlock() has locked: it is paid for. mlock() itself hears that this is too
+ * A page of a mapping that mlock() has locked: it is accounted. mlock() itself hears that this is too
  * much, by an error that it turns into ENOMEM; for others the page is there, and can be reclaimed. mlock()
  * faults without FAULT_FLAG_INTERRUPTIBLE, and never to store in a shared mapping. So does a
  * read of user memory in the kernel: the two look the same.

@@ -164,7 +164,7 @@ struct inode *fb_iget(struct super_block *sb, struct inode *lower)
 		return inode ?: ERR_PTR(-ENOMEM);
 	}
 	/* What was written before we knew the inode may not be durable: the first sync goes below. */
-	fb_owe_all(FB_I(inode));
+	fb_mark_needs_sync(FB_I(inode));
 	fb_inode_set_operations(inode, lower->i_mode, lower->i_rdev);
 	inode->i_flags |= S_NOATIME | S_NOCMTIME;	/* the lower file system keeps time */
 	fb_copy_attr(inode);
@@ -209,7 +209,7 @@ void fb_name_changed(struct inode *inode, const struct fb_name_record *rec)
 	struct fb_inode *fi = FB_I(inode);
 
 	if (!fb_names_note(rec, inode))
-		fb_owe_all(fi);
+		fb_mark_needs_sync(fi);
 	/* Without a record there is nothing to mark; one that comes now sees the name. */
 	if (READ_ONCE(fi->file) == FB_NO_FILE || test_bit(FB_PINNED, &fi->flags))
 		return;
@@ -253,7 +253,7 @@ void fb_name_removed(struct inode *inode, const struct fb_name_record *rec)
 
 	clear_bit(FB_LAST_NAME_GOES, &fi->flags);
 	if (!fb_names_note(rec, inode))
-		set_bit(FB_OWES_ATTR, &fi->flags);
+		set_bit(FB_NEEDS_FSYNC, &fi->flags);
 	if (!S_ISREG(inode->i_mode) || inode->i_nlink)
 		return;
 	down_write(&fi->io_sem);

@@ -71,7 +71,7 @@ static vm_fault_t fb_map_dax_writable(struct fb_inode *fi, struct fb_page *page,
 }
 
 /* True if a crash could take bytes of the file in this page. Bytes appended behind the page don't count. */
-static bool fb_page_owes_size(const struct fb_inode *fi, const struct vm_fault *vmf)
+static bool fb_size_needs_sync(const struct fb_inode *fi, const struct vm_fault *vmf)
 {
 	loff_t end = min_t(loff_t, i_size_read(&fi->vfs_inode), ((loff_t)vmf->pgoff + 1) << PAGE_SHIFT);
 
@@ -102,7 +102,7 @@ static int fb_store_page(struct fb_inode *fi, struct vm_fault *vmf, bool mapped,
 		*ret = VM_FAULT_SIGBUS;
 	} else if (page && fb_range_is_exclusive(&fi->ranges, vmf->pgoff)) {
 		return -EBUSY;
-	} else if (page && (vmf->vma->vm_flags & VM_SYNC) && fb_page_owes_size(fi, vmf)) {
+	} else if (page && (vmf->vma->vm_flags & VM_SYNC) && fb_size_needs_sync(fi, vmf)) {
 		*ret = VM_FAULT_NOPAGE;	/* truncated, and grown again, since we looked */
 	} else if (page && !page->has_space) {
 		return -ENOSPC;
@@ -177,9 +177,9 @@ vm_fault_t fb_store_dax(struct fb_inode *fi, struct vm_fault *vmf, bool mapped)
 
 	/* A flushed store must be found again: the file, and its size, are durable before it can be made. */
 	if ((vmf->vma->vm_flags & VM_SYNC) &&
-	    (fb_name_is_owed(fi) || fb_page_owes_size(fi, vmf))) {
+	    (fb_name_needs_sync(fi) || fb_size_needs_sync(fi, vmf))) {
 		/* An fdatasync below may leave a name out. */
-		err = vfs_fsync(vmf->vma->vm_file, !test_bit(FB_OWES_ATTR, &fi->flags));
+		err = vfs_fsync(vmf->vma->vm_file, !test_bit(FB_NEEDS_FSYNC, &fi->flags));
 		if (err)
 			return vmf_error(err);
 	}

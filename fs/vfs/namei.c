@@ -130,15 +130,15 @@ static struct dentry *fb_lookup(struct inode *dir, struct dentry *dentry, unsign
 }
 
 /*
- * The inode that was just made below is ours alone, so that what it owes is its creation. The name log may
- * have that.
+ * The inode that was just made below is ours alone, so all of it is durable but its creation. The name log
+ * may have that.
  */
 static void fb_is_new(struct inode *inode, const struct fb_name_record *rec)
 {
 	struct fb_inode *fi = FB_I(inode);
 
-	clear_bit(FB_OWES_SYNC, &fi->flags);
-	clear_bit(FB_OWES_ATTR, &fi->flags);
+	clear_bit(FB_NEEDS_SYNC, &fi->flags);
+	clear_bit(FB_NEEDS_FSYNC, &fi->flags);
 	fb_name_changed(inode, rec);
 }
 
@@ -295,7 +295,7 @@ failed:
 static bool fb_is_unsynced(struct fb_inode *fi)
 {
 	return S_ISREG(fi->vfs_inode.i_mode) &&
-	       (!fb_track_empty(&fi->tracker) || atomic_read(&fi->syncs_below.paying));
+	       (!fb_track_empty(&fi->tracker) || atomic_read(&fi->syncs_below.in_flight));
 }
 
 /* The rename below, with the lower mount's right to write and the credentials for it. */

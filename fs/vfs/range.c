@@ -64,7 +64,7 @@ void fb_take_back(struct fb_inode *fi, struct fb_range *range)
 
 	fb_size_grew(inode, i_size_read(fi->lower));
 	fi->reserved = FB_RESERVE_NEVER;	/* how much space there is beyond the end isn't known */
-	fb_owe_all(fi);
+	fb_mark_needs_sync(fi);
 	fb_copy_attr(inode);
 	fb_range_unlock(&fi->ranges, range);
 	mutex_unlock(&fi->wb_lock);

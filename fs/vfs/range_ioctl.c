@@ -2,7 +2,7 @@
 /*
  * The ioctls that say which ranges of a file belong in PMem: pin, unpin, attach, detach.
  *
- * A pin is all or nothing: first the range is pinned and paid for (pin/pin.c), then its pages
+ * A pin is all or nothing: first the range is pinned and accounted (pin/pin.c), then its pages
  * are promoted (sync/promote.c), waiting for writeback to make space; if that fails the pin is undone.
  * Pages that are in PMem by then stay until they are reclaimed, like any others.
  */

@@ -56,14 +56,14 @@ static int fb_truncate(struct mnt_idmap *idmap, struct dentry *dentry, struct ia
 	err = fb_names_setattr(idmap, dentry, attr);
 	if (err) {
 		fb_truncate_failed(fi, &truncation);
-		fb_owe_all(fi);
+		fb_mark_needs_sync(fi);
 		return err;
 	}
 	fb_truncate_done(fi, attr->ia_size);
 	if (truncation.recorded)
 		fb_flush_orphans_soon(FB_SB(fi->vfs_inode.i_sb));
 	else
-		fb_owe_all(fi);
+		fb_mark_needs_sync(fi);
 	return 0;
 }
 
@@ -79,7 +79,7 @@ static int fb_grow(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr 
 	fb_zero_tail(fi, i_size_read(inode));
 	fb_size_grew(inode, attr->ia_size);
 	up_write(&fi->io_sem);
-	fb_owe_all(fi);
+	fb_mark_needs_sync(fi);
 	return 0;
 }
 

@@ -48,7 +48,7 @@ static void fb_end_write(struct file *file, loff_t pos, ssize_t ret)
 		return;
 	}
 	if (file->f_flags & O_DIRECT)
-		set_bit(FB_OWES_SYNC, &fi->flags);
+		set_bit(FB_NEEDS_SYNC, &fi->flags);
 	fb_track(fi, pos - ret, pos);
 	fb_size_grew(inode, pos);
 }

@@ -91,14 +91,14 @@ static int fb_flush_deleted(struct fb_sb *fsb)
 }
 
 /**
- * fb_flush_truncation() - make a truncation durable below, if the file owes one
+ * fb_flush_truncation() - make a file's truncation durable below, if it isn't yet
  * @fi: the inode. Takes io_sem, then sync_lock
  *
  * It doesn't take wb_lock: under sync_lock, all sync calls would wait for a writeback of the whole file. A
- * truncation that is still in progress is still owed afterwards, and asks for this again at its end.
+ * truncation that is still in progress is not durable afterwards, and asks for this again at its end.
  *
  * Context: process. Sleeps.
- * Return: 0 or the lower file system's error; then it is still owed.
+ * Return: 0 or the lower file system's error; then it is as it was.
  */
 int fb_flush_truncation(struct fb_inode *fi)
 {
