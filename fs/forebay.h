@@ -23,7 +23,7 @@
  *			restore.c (pages of files that replay makes again)
  *	replay/		the name log at mount: replay.c (the steps), decide.c, discard.c, make.c, bind.c,
  *			attr.c, xattr.c, stage.c (the staging folder), find.c, change.c, list.c, tell.c
- *	vfs/		the kernel's entry points: super.c mount.c params.c sysfs.c, inode.c, namei.c
+ *	vfs/		the kernel's entry points: super.c mount.c params.c sysfs.c, inode.c, namei.c dentry.c
  *			attr.c xattr.c dir.c export.c, file.c io.c read.c write.c direct.c seek.c, range.c
  *			truncate.c, mmap.c fault.c mkwrite.c, ioctl.c range_ioctl.c lower_ioctl.c info.c,
  *			drain.c place.c

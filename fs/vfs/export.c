@@ -12,9 +12,9 @@
 #include <linux/writeback.h>
 
 #include "../writeback/deferred.h"
+#include "dentry.h"
 #include "export.h"
 #include "inode.h"
-#include "namei.h"
 
 static int fb_encode_fh(struct inode *inode, u32 *fh, int *max_len, struct inode *parent)
 {

@@ -2,19 +2,14 @@
 /*
  * Names: every change is made below first and mirrored here on success.
  *
- * An upper dentry has its lower dentry in d_fsdata, from lookup until it is
- * freed, with a reference. A positive one keeps the same lower dentry: a rename
- * moves both. A negative one gets another lower dentry when a name is created,
- * because the old one may have been dropped below. Every name is looked up
- * again under the lock of the lower directory before it is changed, so that a
- * tree that was changed underneath gives -ESTALE and no harm.
+ * Every name is looked up again under the lock of the lower directory before it is changed, so that a tree
+ * that was changed underneath gives -ESTALE and no harm. dentry.c says what an upper dentry has.
  *
  * The VFS checks permissions here, with the idmapping of the mount. Below it
  * checks once more, with the credentials of fb_begin_below().
  */
 #include <linux/cred.h>
 #include <linux/file.h>
-#include <linux/rcupdate.h>
 
 #include "../../compat/names.h"
 #include "../lower/attr.h"
@@ -22,6 +17,7 @@
 #include "../names/begin.h"
 #include "../sync/tracker.h"
 #include "attr.h"
+#include "dentry.h"
 #include "inode.h"
 #include "namei.h"
 #include "xattr.h"
@@ -29,17 +25,6 @@
 /* Lower dentries that do not go by their names alone, or that lead elsewhere. */
 #define FB_WEIRD_DENTRY	(DCACHE_OP_HASH | DCACHE_OP_COMPARE | DCACHE_NEED_AUTOMOUNT | \
 			 DCACHE_MANAGE_TRANSIT)
-
-/**
- * fb_set_lower() - give a dentry its lower dentry if it has none
- * @dentry: upper dentry; its inode may have other dentries, which do the same
- * @lower: lower dentry; the caller keeps its own reference
- */
-void fb_set_lower(struct dentry *dentry, struct dentry *lower)
-{
-	if (cmpxchg(&dentry->d_fsdata, NULL, dget(lower)))
-		dput(lower);
-}
 
 static struct mnt_idmap *fb_lower_idmap(const struct dentry *dentry)
 {
@@ -416,47 +401,6 @@ static const char *fb_get_link(struct dentry *dentry, struct inode *inode,
 		return ERR_PTR(-ECHILD);
 	return vfs_get_link(fb_lower_dentry(dentry), done);
 }
-
-/*
- * Checks that the lower dentry is still what it was. We change names below first, then here,
- * under the lock of the upper directory: while it is taken, the two may differ.
- * The lower inode is read before the lock, and the upper one after it, so that a
- * change which is over by then is seen on both sides.
- */
-static int fb_d_revalidate(struct inode *parent, const struct qstr *name, struct dentry *dentry,
-			   unsigned int flags)
-{
-	struct inode *lower_inode, *inode, *dir;
-	struct dentry *lower;
-	bool valid;
-
-	rcu_read_lock();	/* the lower dentry of a negative one is exchanged */
-	lower = READ_ONCE(dentry->d_fsdata);
-	if (!lower || d_unhashed(lower))
-		lower_inode = ERR_PTR(-ESTALE);
-	else
-		lower_inode = d_inode_rcu(lower);
-	smp_rmb();		/* see above */
-	dir = d_inode_rcu(READ_ONCE(dentry->d_parent));
-	valid = !dir || inode_is_locked(dir);
-	smp_rmb();		/* see above */
-	inode = d_inode_rcu(dentry);
-	valid = valid || lower_inode == (inode ? FB_I(inode)->lower : NULL);
-	rcu_read_unlock();
-	return valid;
-}
-
-COMPAT_DEFINE_REVALIDATE(fb_d_revalidate)
-
-static void fb_d_release(struct dentry *dentry)
-{
-	dput(fb_lower_dentry(dentry));
-}
-
-const struct dentry_operations fb_dentry_operations = {
-	.d_revalidate	= COMPAT_REVALIDATE(fb_d_revalidate),
-	.d_release	= fb_d_release,
-};
 
 const struct inode_operations fb_dir_inode_operations = {
 	.lookup		= fb_lookup,

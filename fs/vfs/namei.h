@@ -5,8 +5,6 @@
 
 #include "../forebay.h"
 
-void fb_set_lower(struct dentry *dentry, struct dentry *lower);
-extern const struct dentry_operations fb_dentry_operations;
 extern const struct inode_operations fb_dir_inode_operations;
 extern const struct inode_operations fb_symlink_inode_operations;
 
