@@ -17,7 +17,7 @@ from .workloads.guest_only import UNPACKED
 # By the first word of a workload's name.
 WANTED = {"lmdb": ("python3-lmdb",), "mail": ("postfix",), "etcd": ("etcd-server",)}
 
-# As root, apt would fetch as a user of its own, for whom the folder isn't writable.
+# Run by root, apt fetches as the user _apt, and that user can't write to the folder.
 DOWNLOAD = ("apt-get", "-q", "-q", "-o", "Acquire::Retries=3", "-o", "APT::Sandbox::User=root", "download")
 
 

@@ -13,7 +13,7 @@ import time
 from base64 import b64encode
 
 from . import guest_only
-from .redis import RAMP, wait_until
+from .redis import RAMP, check_runs, wait_until
 
 PORT, PEERS, CLIENTS, VALUE = 2379, 2380, 8, 256
 LOG = "/run/bench-etcd.log"
@@ -101,9 +101,7 @@ class Server:
         self._process.wait()
 
     def _answers(self) -> bool:
-        if self._process.poll() is not None:
-            with open(LOG, errors="replace") as log:
-                raise RuntimeError(f"etcd ended with status {self._process.returncode}: {log.read()[-2000:]}")
+        check_runs(self._process, "etcd", LOG)
         try:
             return "header" in Connection().call("range", key=encoded("a"))
         except (OSError, ValueError):

@@ -10,7 +10,7 @@ import socket
 import subprocess
 
 from ..commands import CommandFailed, run
-from .redis import RAMP, wait_until
+from .redis import RAMP, check_runs, wait_until
 
 FRESH, SOCKET = "/dev/shm/bench-mariadb", "/run/bench-mariadb.sock"
 SERVER = ["mariadbd", "--no-defaults", "--user=root", "--skip-networking", f"--socket={SOCKET}", "--innodb-log-file-size=32M",
@@ -66,9 +66,7 @@ class Server:
         self._process.wait()
 
     def _greets(self) -> bool:
-        if self._process.poll() is not None:
-            with open("/run/bench-mariadb.log", errors="replace") as log:
-                raise RuntimeError(f"mariadbd ended with status {self._process.returncode}: {log.read()[-2000:]}")
+        check_runs(self._process, "mariadbd", "/run/bench-mariadb.log")
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(10)
             try:

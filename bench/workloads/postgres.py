@@ -11,7 +11,7 @@ import shutil
 import subprocess
 
 from ..commands import CommandFailed, run
-from .redis import wait_until
+from .redis import check_runs, wait_until
 
 FRESH, SOCKETS, LOG = "/dev/shm/bench-postgres", "/run/bench-postgres", "/run/bench-postgres.log"
 CLIENTS, VALUE = 4, 6000
@@ -119,7 +119,5 @@ class Server:
         self._process.wait()
 
     def _answers(self) -> bool:
-        if self._process.poll() is not None:
-            with open(LOG, errors="replace") as log:
-                raise RuntimeError(f"postgres ended with status {self._process.returncode}: {log.read()[-2000:]}")
+        check_runs(self._process, "postgres", LOG)
         return not subprocess.run([program("pg_isready"), "-q", "-h", SOCKETS], stdin=subprocess.DEVNULL).returncode

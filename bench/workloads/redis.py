@@ -59,9 +59,7 @@ class Server:
         self._log.close()
 
     def _answers(self) -> bool:
-        if self._process.poll() is not None:
-            with open(f"{self._folder}/redis.log", errors="replace") as log:
-                raise RuntimeError(f"redis-server ended with status {self._process.returncode}: {log.read()[-2000:]}")
+        check_runs(self._process, "redis-server", f"{self._folder}/redis.log")
         try:
             self.connection = resp.Connection()
             return self.connection.call("PING") == b"PONG"      # -LOADING while it reads the log
@@ -79,6 +77,13 @@ def parse_calls(info: str) -> int:
         if line.startswith("cmdstat_set:"):
             return int(line.partition("calls=")[2].partition(",")[0])
     return 0
+
+
+def check_runs(process: subprocess.Popen, name: str, log: str) -> None:
+    """Says what a server wrote to its log if it has ended."""
+    if process.poll() is not None:
+        with open(log, errors="replace") as words:
+            raise RuntimeError(f"{name} ended with status {process.returncode}: {words.read()[-2000:]}")
 
 
 def wait_until(true, what: str, seconds: float = 60) -> None:

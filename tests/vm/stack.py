@@ -48,6 +48,11 @@ def drop_caches():
     Path("/proc/sys/vm/drop_caches").write_text("3", encoding="ascii")
 
 
+def counter(cache, name):
+    """A number in the sysfs folder of the mount with that cache."""
+    return int((Path("/sys/fs/forebay") / block_name(cache) / name).read_text(encoding="ascii"))
+
+
 def block_name(device):
     """What the kernel calls a block device."""
     number = os.stat(device).st_rdev
@@ -134,7 +139,7 @@ class Stack:
 
     def value(self, name):
         """A counter."""
-        return int((self.sysfs / name).read_text(encoding="ascii"))
+        return counter(self.cache, name)
 
     def status(self):
         """forebay status --json"""

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from conftest import clean_up
 from libc import linkat
-from stack import MOUNT, block_name, run
+from stack import MOUNT, counter, run
 from test_cuts import LEFT, LEFT_LOWER, Pair
 from test_emu import create, module_fixture
 
@@ -46,7 +46,7 @@ class NamesPair(Pair):
 
     def value(self, name):
         """Of the mount that the cut left."""
-        return int((Path("/sys/fs/forebay") / block_name(self.cache_left) / name).read_text(encoding="ascii"))
+        return counter(self.cache_left, name)
 
     def add_third(self):
         """Another set of devices, for what a second cut leaves."""

@@ -188,12 +188,17 @@ def test_no_inodes(pair):
     fsck(pair)
 
 
-def test_quota(pair):
-    """A user's hard limit doesn't keep mount from giving the user back what was acknowledged."""
+def open_to_user():
+    """The user may write to the root, and has a file there, so that the quota knows the user."""
     os.chmod(MOUNT, 0o777)
     write(MOUNT / "first", b"x")
     os.chown(MOUNT / "first", USER, USER)
     settle()
+
+
+def test_quota(pair):
+    """A user's hard limit doesn't keep mount from giving the user back what was acknowledged."""
+    open_to_user()
     make_tree()
     for number in range(FILES):
         path = MOUNT / f"a/{'b/' if number % 2 else ''}f{number}"
@@ -212,10 +217,7 @@ def test_quota(pair):
 
 def test_quota_of_a_mounter_without_rights(pair):
     """A mounter without CAP_SYS_RESOURCE is told whose limit it is on ext4, and nothing is lost."""
-    os.chmod(MOUNT, 0o777)
-    write(MOUNT / "first", b"x")
-    os.chown(MOUNT / "first", USER, USER)
-    settle()
+    open_to_user()
     write(MOUNT / "limited", b"l" * CONTENT)
     os.chown(MOUNT / "limited", USER, USER)
     sync(MOUNT / "limited")

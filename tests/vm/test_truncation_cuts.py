@@ -2,10 +2,9 @@
 """Truncations that a sync call doesn't make durable below, because the file record has them: what power cuts leave."""
 
 import os
-from pathlib import Path
 
 import pytest
-from stack import PAGE, block_name
+from stack import PAGE, counter
 from test_cuts import pair_fixture, settled
 from test_emu import module_fixture
 
@@ -13,16 +12,11 @@ emulated_devices = module_fixture       # for each test here, too
 two_file_systems = pair_fixture
 
 
-def absorbed(pair):
-    """How many sync calls have not gone below."""
-    return int((Path("/sys/fs/forebay") / block_name(pair.cache) / "syncs_absorbed").read_text(encoding="ascii"))
-
-
 def synced_in_pmem(pair, fd):
     """An fdatasync that doesn't go below."""
-    before = absorbed(pair)
+    before = counter(pair.cache, "syncs_absorbed")
     os.fdatasync(fd)
-    assert absorbed(pair) == before + 1
+    assert counter(pair.cache, "syncs_absorbed") == before + 1
 
 
 def rewritten(pair, fd, pages, byte):
@@ -83,9 +77,9 @@ def test_hole(pair):
     rewritten(pair, fd, 4, b"n")
     os.ftruncate(fd, PAGE)
     os.pwrite(fd, b"a" * PAGE, 3 * PAGE)
-    before = absorbed(pair)
+    before = counter(pair.cache, "syncs_absorbed")
     os.fdatasync(fd)
-    assert absorbed(pair) == before
+    assert counter(pair.cache, "syncs_absorbed") == before
     for left in pair.after_cuts():
         assert (left / "f").read_bytes() == b"n" * PAGE + bytes(2 * PAGE) + b"a" * PAGE
     os.close(fd)
