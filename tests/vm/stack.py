@@ -59,19 +59,24 @@ def block_name(device):
     return os.path.basename(os.readlink(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}"))
 
 
-def read_below(name):
-    """Reads a lower file through a mapping, and not with read(2), because of lockdep.
+def read_mapped(path):
+    """Reads a file through a mapping: what may be a lower file is not read with read(2), because of lockdep.
 
     xfs holds the inode's lock while read(2) copies to user memory. A fault on a forebay mapping takes a
     lock of forebay, and below it that lock of xfs. Only a task that reads a lower file into a forebay
     mapping could deadlock. But lockdep goes by lock classes, and reports the cycle once any task calls
     read(2) on xfs.
     """
-    with open(LOWER / name, "rb") as file:
+    with open(path, "rb") as file:
         if not os.fstat(file.fileno()).st_size:
             return b""
         with mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as mapping:
             return mapping[:]
+
+
+def read_below(name):
+    """The same for a file of the lower file system."""
+    return read_mapped(LOWER / name)
 
 
 def small_cache(mib):

@@ -133,7 +133,7 @@ def test_short_cache(stack):
     large ones are, too."""
     stack.destroy()
     run(f"dd if=/dev/zero of={SSD} bs=1M count=1 status=none")
-    stack = Stack(cache=small_cache(16), device=slow_device(512 * 2048, SSD, 20)).make()
+    stack = Stack(cache=small_cache(16), device=slow_device(512 * 2048, SSD, 200 if DEBUG else 20)).make()
     total = stack.value("pages_total")
     fd, at = old_file("f", 3 * total), 0
     while written_in_pieces(stack, fd, at, 128):

@@ -6,7 +6,7 @@ import os
 import pytest
 from conftest import clean_up
 from libc import MAP_SHARED_VALIDATE, MAP_SYNC, Mapping
-from stack import LOWER, MOUNT, PAGE, SSD, Stack, run
+from stack import MOUNT, PAGE, SSD, Stack, read_below, run
 from writelog import DEVICE, Log
 
 
@@ -35,7 +35,7 @@ def test_file_system(fs):
         mapping.sync()
     os.close(fd)
     stack.umount()
-    assert (LOWER / "f").read_bytes() == written[:PAGE] + b"stored" + written[PAGE + 6:]
+    assert read_below("f") == written[:PAGE] + b"stored" + written[PAGE + 6:]
     assert "clean" in run("forebay check /dev/pmem0")
     stack.destroy()
 
