@@ -71,6 +71,7 @@
 #include <linux/xarray.h>
 
 #include "../include/uapi/linux/forebay.h"
+#include "../core/latency.h"
 #include "../core/store/store.h"
 #include "../core/pm/ranges.h"
 #include "range_lock.h"
@@ -111,6 +112,9 @@ enum fb_counter {
 	FB_PAGES_RECLAIMED, FB_CACHE_FULL, FB_WRITEBACK_ERRORS, FB_PAGES_RECOVERED,
 	FB_NR_COUNTERS
 };
+
+/* What a sync call waits for: its own stores alone, moves of pages into PMem, or the lower file system. */
+enum fb_sync_kind { FB_SYNC_MEMORY, FB_SYNC_MOVE, FB_SYNC_STORAGE, FB_NR_SYNC_KINDS };
 
 enum fb_mode { FB_MODE_AUTO, FB_MODE_EXPLICIT };
 
@@ -295,6 +299,7 @@ struct fb_sb {
 	int last_error;
 
 	struct percpu_counter counters[FB_NR_COUNTERS];
+	struct latency __percpu *sync_latencies;	/* by fb_sync_kind; sync/latency.c */
 	struct kobject kobj;
 	struct completion kobj_gone;
 	struct fb_vm_ops *vm_ops;	/* pin/vma.h */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Sync calls: fsync, fdatasync, msync, O_SYNC and O_DSYNC writes, syncfs, sync.
+ * Sync calls for a file: fsync, fdatasync, msync, O_SYNC and O_DSYNC writes. syncfs.c has the others.
  *
  * What of a file may not be durable, what makes it durable, and where:
  *
@@ -34,10 +34,10 @@
 #include "../page/record.h"
 #include "../page/size.h"
 #include "../page/times.h"
-#include "../page/walk.h"
 #include "../trace.h"
 #include "absorb.h"
 #include "cost.h"
+#include "latency.h"
 #include "overwrite.h"
 #include "sync.h"
 #include "tracker.h"
@@ -90,9 +90,11 @@ static bool fb_flush_batch(struct fb_inode *fi, unsigned long *first, pgoff_t la
  * @last: last page
  *
  * Touches only pages that were dirtied since the last sync of the range, and
- * none where CPU caches are in the persistence domain. Sleeps.
+ * none where CPU caches are in the persistence domain.
+ *
+ * Context: process; takes io_sem. Sleeps.
  */
-static void fb_sync_pages(struct fb_inode *fi, pgoff_t first, pgoff_t last)
+void fb_sync_pages(struct fb_inode *fi, pgoff_t first, pgoff_t last)
 {
 	unsigned long index = first;
 
@@ -264,13 +266,19 @@ static bool fb_size_may_grow(struct fb_inode *fi, loff_t size)
 	return true;
 }
 
-/*
- * Makes the file's size durable, in PMem. Data up to it is durable already; what was written behind it
- * since may not be. The time goes along, for fb_sync_time(). Returns -EAGAIN if the file was truncated
- * meanwhile, or has grown behind a truncation that isn't durable below: then the lower fsync makes the size
- * durable that it has now.
+/**
+ * fb_sync_size() - make the file's size durable, in PMem
+ * @fi: the inode
+ * @end: the size, as fb_see_size() found it; data up to it is durable already
+ * @datasync: the times are not asked for; else one goes along, for fb_sync_time()
+ *
+ * What was written behind that size since may not be durable.
+ *
+ * Context: process; takes io_sem. Sleeps.
+ * Return: 0; -EAGAIN if the file was truncated meanwhile, or has grown behind a truncation that isn't durable
+ * below: then the lower fsync makes the size durable that it has now; or fb_record_lock()'s error.
  */
-static int fb_sync_size(struct fb_inode *fi, const struct fb_size_seen *end, bool datasync)
+int fb_sync_size(struct fb_inode *fi, const struct fb_size_seen *end, bool datasync)
 {
 	int err;
 
@@ -310,21 +318,25 @@ static bool fb_needs_lower_sync(struct fb_inode *fi, bool datasync)
 	       (!datasync && test_bit(FB_NEEDS_FSYNC, &fi->flags));
 }
 
-/* Makes durable in PMem what can be; returns whether a lower fsync is needed. */
-static bool fb_sync_in_pmem(struct fb_inode *fi, struct file *file, bool datasync)
+/* Makes durable in PMem what can be; returns what that took, or that a lower fsync is needed. */
+static enum fb_sync_kind fb_sync_in_pmem(struct fb_inode *fi, struct file *file, bool datasync)
 {
+	enum fb_sync_kind kind = FB_SYNC_MEMORY;
 	struct fb_size_seen end_of_file = fb_see_size(fi);
 	bool below = fb_needs_lower_sync(fi, datasync);
 
 	lockdep_assert_held(&fi->sync_lock);
 	fb_overwrite_synced(fi);
 	if (!below && !fb_track_empty(&fi->tracker)) {
+		kind = FB_SYNC_MOVE;
 		below = FB_SB(fi->vfs_inode.i_sb)->mode != FB_MODE_AUTO || !fb_may_steer(file) ||
 			fb_absorb(fi);
 		assign_bit(FB_SYNCED_IN_PMEM, &fi->flags, !below);
 	}
-	return below || fb_sync_size(fi, &end_of_file, datasync) ||
-	       (!datasync && !fb_names_have_times(fi) && fb_sync_time(fi)) || fb_names_commit_file(fi);
+	if (below || fb_sync_size(fi, &end_of_file, datasync) ||
+	    (!datasync && !fb_names_have_times(fi) && fb_sync_time(fi)) || fb_names_commit_file(fi))
+		return FB_SYNC_STORAGE;
+	return kind;
 }
 
 /**
@@ -343,9 +355,12 @@ static bool fb_sync_in_pmem(struct fb_inode *fi, struct file *file, bool datasyn
 int fb_sync_inode(struct fb_inode *fi, struct file *file, struct file *lower, loff_t start, loff_t end,
 		  bool datasync)
 {
+	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
 	struct fb_size_seen end_of_file;
+	u64 begun = ktime_get_ns();
+	enum fb_sync_kind kind;
 	bool relies;
-	int err;
+	int err = 0;
 
 	fb_sync_after_truncation(fi);
 	mutex_lock(&fi->sync_lock);
@@ -353,21 +368,28 @@ int fb_sync_inode(struct fb_inode *fi, struct file *file, struct file *lower, lo
 	relies = atomic_read_acquire(&fi->syncs_below.in_flight);
 	fb_sync_pages(fi, start >> PAGE_SHIFT, end >> PAGE_SHIFT);
 	fb_time_of_stores(fi, lower);
-	if (fb_sync_in_pmem(fi, file, datasync)) {
+	kind = fb_sync_in_pmem(fi, file, datasync);
+	if (kind == FB_SYNC_STORAGE) {
 		end_of_file = fb_see_size(fi);
 		err = fb_sync_below(fi, lower, datasync);
 		/* Without a record all is below; and what is left after a truncation is. */
 		if (!err && READ_ONCE(fi->file) != FB_NO_FILE)
 			err = fb_sync_size(fi, &end_of_file, true);
 		/* The worker may have taken the record since: then, too, all is below. */
-		return err == -EAGAIN || err == -EXFULL || err == -EOPNOTSUPP ? 0 : err;
+		err = err == -EAGAIN || err == -EXFULL || err == -EOPNOTSUPP ? 0 : err;
+	} else {
+		mutex_unlock(&fi->sync_lock);
+		fb_record_use(fi);
+		if (relies) {
+			kind = FB_SYNC_STORAGE;
+			err = fb_lower_fsync(fi, lower, datasync);
+		} else {
+			fb_count(fsb, FB_SYNCS_ABSORBED, 1);
+		}
 	}
-	mutex_unlock(&fi->sync_lock);
-	fb_record_use(fi);
-	if (relies)
-		return fb_lower_fsync(fi, lower, datasync);
-	fb_count(FB_SB(fi->vfs_inode.i_sb), FB_SYNCS_ABSORBED, 1);
-	return 0;
+	if (!err)
+		fb_latency_add(fsb, kind, begun);
+	return err;
 }
 
 /**
@@ -388,61 +410,4 @@ int fb_fsync(struct file *file, loff_t start, loff_t end, int datasync)
 	int upper_err = file_check_and_advance_wb_err(file);
 
 	return err ?: lower_err ?: upper_err;
-}
-
-/* By fb_sync_all(), which has seen fi->size_to_sync before. */
-static void fb_was_synced(struct fb_inode *fi)
-{
-	if (!test_bit(FB_IS_BELOW, &fi->flags)) {
-		down_write(&fi->io_sem);
-		fb_is_below(fi);
-		up_write(&fi->io_sem);
-	}
-	down_read(&fi->io_sem);
-	fb_times_are_below(fi, &fi->times_to_sync);
-	up_read(&fi->io_sem);
-	fb_sync_size(fi, &fi->size_to_sync, true);
-}
-
-/**
- * fb_sync_all() - syncfs(2) and sync(2)
- * @fsb: the mount
- *
- * Mapped stores are flushed, and what is volatile is the lower file system's to sync. Only then are the
- * sizes noted that the files had before. Of two calls at once, one may note what the other has seen and
- * not yet made durable: a crash in between may leave zeros where something was appended, which no call had
- * told to be durable. A lock that keeps them apart would be held over the lower sync, and so be one more
- * way to what docs/decisions.md says of freezing.
- *
- * Return: 0 or the lower file system's error.
- */
-int fb_sync_all(struct fb_sb *fsb)
-{
-	struct fb_walk walk;
-	struct fb_inode *fi;
-	int err;
-
-	fb_walk_begin(fsb, &fsb->inodes, &walk);
-	while ((fi = fb_walk_next(fsb, &walk))) {
-		mutex_lock(&fi->sync_lock);
-		fb_sync_pages(fi, 0, ULONG_MAX);
-		fb_time_of_stores(fi, NULL);
-		fi->size_to_sync = fb_see_size(fi);
-		fi->times_to_sync = fb_times_now(fi);
-		fi->is_being_synced = true;
-		mutex_unlock(&fi->sync_lock);
-		iput(&fi->vfs_inode);
-	}
-	err = fb_names_sync_lower(fsb);
-	fb_walk_begin(fsb, &fsb->inodes, &walk);
-	while (!err && (fi = fb_walk_next(fsb, &walk))) {
-		mutex_lock(&fi->sync_lock);
-		if (fi->is_being_synced)
-			fb_was_synced(fi);
-		fi->is_being_synced = false;
-		mutex_unlock(&fi->sync_lock);
-		iput(&fi->vfs_inode);
-	}
-	fb_walk_end(fsb, &walk);
-	return err;
 }

@@ -10,11 +10,12 @@
 
 #include "../forebay.h"
 
+void fb_sync_pages(struct fb_inode *fi, pgoff_t first, pgoff_t last);
+int fb_sync_size(struct fb_inode *fi, const struct fb_size_seen *end, bool datasync);
 int fb_sync_below(struct fb_inode *fi, struct file *lower, bool datasync);
 int fb_sync_inode(struct fb_inode *fi, struct file *file, struct file *lower, loff_t start, loff_t end,
 		  bool datasync);
 int fb_fsync(struct file *file, loff_t start, loff_t end, int datasync);
-int fb_sync_all(struct fb_sb *fsb);
 
 /*
  * The inode changed below. An fdatasync there may leave out part of that (ext4: a new link), so

@@ -9,6 +9,7 @@
 
 #include "../lower/lower.h"
 #include "../names/commit.h"
+#include "../sync/latency.h"
 #include "dir.h"
 #include "ioctl.h"
 
@@ -73,12 +74,18 @@ static loff_t fb_dir_llseek(struct file *file, loff_t offset, int whence)
 static int fb_dir_fsync(struct file *file, loff_t start, loff_t end, int datasync)
 {
 	struct fb_sb *fsb = FB_SB(file_inode(file)->i_sb);
+	u64 begun = ktime_get_ns();
+	int err;
 
 	if (!fb_names_commit_all(fsb)) {
 		fb_count(fsb, FB_SYNCS_ABSORBED, 1);
+		fb_latency_add(fsb, FB_SYNC_MEMORY, begun);
 		return 0;
 	}
-	return vfs_fsync_range(fb_lower_file(file), start, end, datasync);
+	err = vfs_fsync_range(fb_lower_file(file), start, end, datasync);
+	if (!err)
+		fb_latency_add(fsb, FB_SYNC_STORAGE, begun);
+	return err;
 }
 
 const struct file_operations fb_dir_operations = {

@@ -31,7 +31,8 @@
 #include "../pin/pin.h"
 #include "../replay/replay.h"
 #include "../sync/cost.h"
-#include "../sync/sync.h"
+#include "../sync/latency.h"
+#include "../sync/syncfs.h"
 #include "../writeback/deferred.h"
 #include "../writeback/evict.h"
 #include "../writeback/recover.h"
@@ -215,8 +216,10 @@ static struct fb_sb *fb_alloc_sb(void)
 	/* Apart: works on the other wait for these. */
 	fsb->mounter_wq = alloc_workqueue("forebay-errands", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
 	if (fsb->space_cred && fsb->wq && fsb->mounter_wq &&
+	    !fb_latencies_init(fsb) &&
 	    !percpu_counter_init_many(fsb->counters, 0, GFP_KERNEL, FB_NR_COUNTERS))
 		return fsb;
+	fb_latencies_free(fsb);
 	if (fsb->mounter_wq)
 		destroy_workqueue(fsb->mounter_wq);
 	if (fsb->wq)
@@ -238,6 +241,7 @@ static void fb_free_sb(struct fb_sb *fsb)
 	fb_forget_lower(fsb);
 	fb_vm_ops_free(fsb);
 	percpu_counter_destroy_many(fsb->counters, FB_NR_COUNTERS);
+	fb_latencies_free(fsb);
 	put_cred(fsb->space_cred);
 	put_cred(fsb->cred);
 	kfree(fsb->cache_path);

@@ -88,6 +88,21 @@ FB_NAMES_ATTRIBUTE(names_barriers, atomic64_read(&fsb->names->nr_barriers));
 FB_NAMES_ATTRIBUTE(names_switched_off, atomic64_read(&fsb->names->nr_off));
 FB_NAMES_ATTRIBUTE(names_replayed, fsb->names->replayed);
 
+/* As docs/sysfs.md says. */
+#define FB_LATENCY_ATTRIBUTE(file, kind)					\
+static ssize_t file##_show(struct fb_sb *fsb, char *buf)			\
+{										\
+	int n = latency_print(&fsb->sync_latencies[kind], buf, PAGE_SIZE - 1);	\
+										\
+	return n + sysfs_emit_at(buf, n, "\n");					\
+}										\
+static const struct fb_attribute fb_attr_##file = {				\
+	.attr = { .name = #file, .mode = 0444 }, .show = file##_show }
+
+FB_LATENCY_ATTRIBUTE(sync_latency_memory, FB_SYNC_MEMORY);
+FB_LATENCY_ATTRIBUTE(sync_latency_move, FB_SYNC_MOVE);
+FB_LATENCY_ATTRIBUTE(sync_latency_storage, FB_SYNC_STORAGE);
+
 static const struct attribute *fb_attrs[] = {
 	&fb_attr_cache_uuid.attr, &fb_attr_lower_uuid.attr, &fb_attr_mode.attr,
 	&fb_attr_persistence.attr, &fb_attr_volatile_cache.attr,
@@ -105,6 +120,8 @@ static const struct attribute *fb_attrs[] = {
 	&fb_attr_names_state.attr, &fb_attr_names_size.attr, &fb_attr_names_used.attr,
 	&fb_attr_names_recorded.attr, &fb_attr_names_barriers.attr, &fb_attr_names_switched_off.attr,
 	&fb_attr_names_replayed.attr,
+	&fb_attr_sync_latency_memory.attr, &fb_attr_sync_latency_move.attr,
+	&fb_attr_sync_latency_storage.attr,
 	NULL
 };
 

@@ -20,6 +20,8 @@ MOUNTED = {
     "lower_sync_ns": 1234567, "lower_sync_page_ns": 20000, "absorb_ns": 5000, "absorb_page_ns": 1250, "absorb_max": 300,
     "names_state": "on", "names_size": 4 << 20, "names_used": 1 << 20, "names_recorded": 12345, "names_barriers": 6,
     "names_switched_off": 1, "names_replayed": 0,
+    "sync_latency_memory": "300000 <2048:50 <4096:49 <8192:1", "sync_latency_move": "4000000 <16384:200",
+    "sync_latency_storage": "0",
     "writeback_errors": 0, "last_error": 0, "pages_pinned": 0, "pin_limit": 500, "pin_limit_user": 250,
 }
 
@@ -70,6 +72,9 @@ def test_mounted(forebay, kernel):
     assert rows["costs"] == "a sync below 1.2 ms and 20.0 us a page, in the cache 5.0 us and 1.2 us"
     assert rows["absorbs"] == "syncs of up to 1.2 MiB"
     assert rows["syncs"] == "300 absorbed (75.0 %), 100 went below"
+    assert "  in memory    100 syncs, half below 2.0 us, 99 of 100 below 4.1 us\n" in result.out
+    assert "  with a move  200 syncs, half below 16.4 us, 99 of 100 below 16.4 us\n" in result.out
+    assert "by storage" not in result.out, "there was none"
     assert re.search(r"^  name log +4.0 MiB, on, 1.0 MiB used$", result.out, re.MULTILINE)
     assert f"[####========{' ' * 28}]" in result.out
     assert "!" not in result.out and "\033" not in result.out
@@ -77,7 +82,10 @@ def test_mounted(forebay, kernel):
 
 def test_json_has_every_file_of_sysfs(forebay, kernel):
     shown, = forebay("status", "--json", **kernel(MOUNT_LINE, pmem0={"something_new": 7})).json
-    assert shown == {**MOUNTED, "something_new": 7, "device": "/dev/pmem0", "mounted": True,
+    latencies = {"sync_latency_memory": {"ns": 300000, "count": 100, "bins": [[2048, 50], [4096, 49], [8192, 1]]},
+                 "sync_latency_move": {"ns": 4000000, "count": 200, "bins": [[16384, 200]]},
+                 "sync_latency_storage": {"ns": 0, "count": 0, "bins": []}}
+    assert shown == {**MOUNTED, **latencies, "something_new": 7, "device": "/dev/pmem0", "mounted": True,
                      "mountpoints": ["/srv/my db"], "lower": "/srv/ssd"}
 
 

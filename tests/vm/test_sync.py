@@ -44,6 +44,32 @@ def test_small_syncs_stay_off_the_disk(folder, shared):
     os.close(fd)
 
 
+def timed(stack):
+    """Sync calls counted by what they waited for, and their time in all."""
+    shown = [(stack.sysfs / f"sync_latency_{kind}").read_text(encoding="ascii").split() for kind in ("memory", "move", "storage")]
+    return [sum(int(part.split(":")[1]) for part in bins) for _, *bins in shown], sum(int(ns) for ns, *_ in shown)
+
+
+def test_latencies_by_what_a_sync_waits_for(folder, shared):
+    """A sync of what is in PMem, one that moves pages, one that storage has to do; the times add up."""
+    fd = settled_file(folder)
+    (memory, move, storage), ns = timed(shared)
+    begun = time.monotonic_ns()
+    for _ in range(10):
+        os.fdatasync(fd)
+    for page in range(5):
+        os.pwrite(fd, b"x" * 100, page * PAGE)
+        os.fdatasync(fd)
+    for mode in (0o600, 0o640, 0o644):
+        os.fchmod(fd, mode)
+        os.fsync(fd)
+    took = time.monotonic_ns() - begun
+    counted, ns_after = timed(shared)
+    assert counted == [memory + 10, move + 5, storage + 3]
+    assert 0 < ns_after - ns < took
+    os.close(fd)
+
+
 @pytest.mark.persistence
 def test_appends(folder, shared):
     """I5: an append and a sync commit nothing below, when the file is known there."""

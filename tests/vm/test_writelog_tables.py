@@ -156,7 +156,7 @@ def test_latencies_and_tracepoints(log):
     trace = Path("/sys/kernel/tracing/trace").read_text(encoding="ascii")
     run("echo 0 >/sys/kernel/tracing/events/forebay_writelog/enable; echo >/sys/kernel/tracing/trace")
     for phase in ("write", "copy", "index", "read", "writeback", "flush"):
-        assert any(line.split()[0] == phase and len(line.split()) > 1 for line in said.splitlines()), said
+        assert any(line.split()[0] == phase and len(line.split()) > 2 for line in said.splitlines()), said
     for event in ("dwl_append", "dwl_gen_open", "dwl_writeback", "dwl_gen_free"):
         assert event in trace
 

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "base/json.h"
+#include "base/latency.h"
 #include "base/message.h"
 #include "base/verb.h"
 #include "device/store.h"
@@ -15,6 +16,8 @@
 #include "sys/sysfs.h"
 #include "status.h"
 #include "unmounted.h"
+
+#define LATENCY_PREFIX	"sync_latency_"		/* of files that base/latency.h reads */
 
 enum { OPT_JSON = 1 };
 
@@ -44,11 +47,17 @@ static void add_mounts(json_object *cache, const char *name, const struct foreba
 			       first ? json_object_new_string(first->lower) : NULL);
 }
 
-static json_object *attribute_value(const char *text)
+static json_object *attribute_value(const char *name, const char *text)
 {
+	json_object *latency;
 	char *end;
 	long long number = strtoll(text, &end, 10);
 
+	if (!strncmp(name, LATENCY_PREFIX, strlen(LATENCY_PREFIX))) {
+		latency = json_object_new_object();
+		latency_add(latency, text);
+		return latency;
+	}
 	if (*text && !*end)
 		return json_object_new_int64(number);
 	return json_object_new_string(text);
@@ -82,7 +91,8 @@ static bool gather_mounted(struct gathering *all, const char *name)
 	for (int i = 0; i < n; i++) {
 		kernel_path(path, FOREBAY_SYSFS "/%s/%s", name, entries[i]->d_name);
 		if (kernel_read(path, text, sizeof(text)))
-			json_object_object_add(cache, entries[i]->d_name, attribute_value(text));
+			json_object_object_add(cache, entries[i]->d_name,
+					       attribute_value(entries[i]->d_name, text));
 		free(entries[i]);
 	}
 	free(entries);

@@ -8,6 +8,7 @@
 
 #include "../core/store/format.h"
 #include "base/json.h"
+#include "base/latency.h"
 #include "base/message.h"
 #include "status.h"
 
@@ -156,6 +157,30 @@ static void print_pages(json_object *cache)
 	       json_number(cache, "files_total"));
 }
 
+static const char *time_text(char buffer[TIME_TEXT], uint64_t ns)
+{
+	if (ns < 1000000)
+		snprintf(buffer, TIME_TEXT, "%.1f us", ns / 1e3);
+	else
+		snprintf(buffer, TIME_TEXT, "%.1f ms", ns / 1e6);
+	return buffer;
+}
+
+/* How long sync calls took that had to do no more than this. */
+static void print_latency(json_object *cache, const char *key, const char *name)
+{
+	json_object *latency = json_object_object_get(cache, key);
+	uint64_t count = latency ? json_number(latency, "count") : 0;
+	char text[TIME_TEXT];
+
+	if (!count)
+		return;
+	row(name);
+	printf("%" PRIu64 " sync%s, half below %s", count, PLURAL(count),
+	       time_text(text, latency_percentile(latency, 50)));
+	printf(", 99 of 100 below %s\n", time_text(text, latency_percentile(latency, 99)));
+}
+
 static void print_work(json_object *cache)
 {
 	uint64_t absorbed = json_number(cache, "syncs_absorbed"), lower = json_number(cache, "syncs_lower");
@@ -164,6 +189,9 @@ static void print_work(json_object *cache)
 	row("syncs");
 	printf("%" PRIu64 " absorbed (%.1f %%), %" PRIu64 " went below\n", absorbed,
 	       percent(absorbed, absorbed + lower), lower);
+	print_latency(cache, "sync_latency_memory", "in memory");
+	print_latency(cache, "sync_latency_move", "with a move");
+	print_latency(cache, "sync_latency_storage", "by storage");
 	row("moved in");
 	printf("%s\n", pages_text(size, json_number(cache, "pages_absorbed")));
 	row("written back");
@@ -174,15 +202,6 @@ static void print_work(json_object *cache)
 		row("recovered");
 		printf("%s at mount\n", pages_text(size, json_number(cache, "pages_recovered")));
 	}
-}
-
-static const char *time_text(char buffer[TIME_TEXT], uint64_t ns)
-{
-	if (ns < 1000000)
-		snprintf(buffer, TIME_TEXT, "%.1f us", ns / 1e3);
-	else
-		snprintf(buffer, TIME_TEXT, "%.1f ms", ns / 1e6);
-	return buffer;
 }
 
 static void print_costs(json_object *cache)

@@ -2,14 +2,14 @@
 /*
  * forebay writelog latency, transit latency: how long the steps of a target take.
  *
- * A target answers with one line for each step: its name, its nanoseconds in all, and bins "<N:C". C times
- * the step took less than N ns, and at least half of N.
+ * A target answers with one line for each step: its name, and what base/latency.c reads.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
+#include "base/latency.h"
 #include "base/message.h"
 #include "mapped.h"
 
@@ -21,53 +21,17 @@ static const struct option options[] = {
 	{ }
 };
 
-/* Adds [N, C] for each bin "<N:C"; returns the sum of all C. */
-static uint64_t take_bins(const char *line, json_object *bins)
-{
-	unsigned long long limit, count, all = 0;
-
-	while ((line = strstr(line, " <")) && sscanf(line, " <%llu:%llu", &limit, &count) == 2) {
-		json_object *bin = json_object_new_array();
-
-		json_object_array_add(bin, json_object_new_uint64(limit));
-		json_object_array_add(bin, json_object_new_uint64(count));
-		json_object_array_add(bins, bin);
-		all += count;
-		line++;
-	}
-	return all;
-}
-
 static void take_line(const char *line, json_object *all)
 {
-	json_object *one, *bins;
-	unsigned long long ns = 0;
+	json_object *one;
 	char step[32];
 
-	if (sscanf(line, "%31s %llu", step, &ns) < 1)
+	if (sscanf(line, "%31s", step) != 1)
 		return;
 	one = json_object_new_object();
-	bins = json_object_new_array();
 	json_add_text(one, "step", step);
-	json_add_number(one, "ns", ns);
-	json_add_number(one, "count", take_bins(line, bins));
-	json_object_object_add(one, "bins", bins);
+	latency_add(one, line + strcspn(line, " "));
 	json_object_array_add(all, one);
-}
-
-/* The limit of the bin that the percentile falls into. */
-static unsigned long long percentile(json_object *one, unsigned int percent)
-{
-	json_object *bins = json_object_object_get(one, "bins");
-	uint64_t rank = (json_number(one, "count") * percent + 99) / 100, seen = 0;
-	size_t n = json_object_array_length(bins), i = 0;
-	json_object *bin;
-
-	do {
-		bin = json_object_array_get_idx(bins, i++);
-		seen += json_object_get_uint64(json_object_array_get_idx(bin, 1));
-	} while (seen < rank && i < n);
-	return json_object_get_uint64(json_object_array_get_idx(bin, 0));
 }
 
 static void print(json_object *all)
@@ -79,8 +43,8 @@ static void print(json_object *all)
 
 		if (count)
 			printf("%-16s %12llu %12.1f %12.1f %12.1f %12.1f\n", json_text(one, "step"), count,
-			       json_number(one, "ns") / 1e3 / count, percentile(one, 50) / 1e3,
-			       percentile(one, 99) / 1e3, percentile(one, 100) / 1e3);
+			       json_number(one, "ns") / 1e3 / count, latency_percentile(one, 50) / 1e3,
+			       latency_percentile(one, 99) / 1e3, latency_percentile(one, 100) / 1e3);
 		else
 			printf("%-16s %12d\n", json_text(one, "step"), 0);
 	}
