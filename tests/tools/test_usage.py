@@ -16,6 +16,7 @@ VERBS = {
     "drain": ["--discard-unplaced", "--quiet"],
     "pin": [], "unpin": [], "attach": [], "detach": [],
     "drop": ["--json"],
+    "metrics": ["--output"],
     "writelog format": ["--force", "--generations", "--chunk-size", "--align", "--data-checksums", "--uuid", "--json"],
     "writelog create": ["--option", "--any-origin"],
     "writelog status": ["--json"],

@@ -58,25 +58,32 @@ static int sequence(const unsigned char *text)
 }
 
 /**
- * print_json - print a JSON value to standard output, and release it
- * @json: value
- *
- * JSON is UTF-8, but a path may be any bytes: a byte that is not UTF-8 is printed as U+FFFD.
+ * print_utf8 - print text that must be UTF-8, though a path in it may be any bytes
+ * @to: where
+ * @text: a byte that is not UTF-8 is printed as U+FFFD
  */
-void print_json(json_object *json)
+void print_utf8(FILE *to, const char *text)
 {
-	const char *text = json_object_to_json_string_ext(json, JSON_C_TO_STRING_PRETTY |
-							  JSON_C_TO_STRING_SPACED |
-							  JSON_C_TO_STRING_NOSLASHESCAPE);
 	int length;
 
 	for (; *text; text += length ?: 1) {
 		length = sequence((const unsigned char *)text);
 		if (length)
-			fwrite(text, 1, length, stdout);
+			fwrite(text, 1, length, to);
 		else
-			fputs("\xef\xbf\xbd", stdout);
+			fputs("\xef\xbf\xbd", to);
 	}
+}
+
+/**
+ * print_json - print a JSON value to standard output, and release it
+ * @json: value
+ */
+void print_json(json_object *json)
+{
+	print_utf8(stdout, json_object_to_json_string_ext(json, JSON_C_TO_STRING_PRETTY |
+							  JSON_C_TO_STRING_SPACED |
+							  JSON_C_TO_STRING_NOSLASHESCAPE));
 	putchar('\n');
 	json_object_put(json);
 }

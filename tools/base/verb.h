@@ -13,10 +13,12 @@
 
 #include "compiler.h"
 
-/* The same for every verb, and as in fsck(8). */
+/* The same for every verb, and as in fsck(8); doctor alone has two of its own. */
 enum exit_status {
 	DONE = 0,
 	REPAIRED = 1,	/* check --repair: all damage was repaired */
+	WARNINGS = 1,	/* doctor: warnings, or something that could not be examined */
+	ERRORS = 2,	/* doctor: errors, and maybe warnings */
 	LEFT = 4,	/* check: inconsistencies; drain, drop, flush, remove: something is left */
 	FAILED = 8,	/* refused, or failed */
 	USAGE = 16,
@@ -44,6 +46,7 @@ struct verb {
 
 extern const struct verb verb_format, verb_status, verb_probe, verb_check, verb_drain;
 extern const struct verb verb_pin, verb_unpin, verb_attach, verb_detach, verb_drop;
+extern const struct verb verb_metrics;
 extern const struct verb verb_writelog_format, verb_writelog_create, verb_writelog_status,
 			 verb_writelog_check, verb_writelog_flush, verb_writelog_resume,
 			 verb_writelog_set, verb_writelog_latency, verb_writelog_remove;

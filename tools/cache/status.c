@@ -180,7 +180,7 @@ static bool gather_one(struct gathering *all, const char *path)
 	return gather_unmounted(all, path);
 }
 
-static bool gather_all(struct gathering *all)
+static bool gather_all_mounted(struct gathering *all)
 {
 	char folder[PATH_MAX];
 	struct dirent **entries;
@@ -194,7 +194,32 @@ static bool gather_all(struct gathering *all)
 	}
 	if (n >= 0)
 		free(entries);
+	return good;
+}
+
+static bool gather_all(struct gathering *all)
+{
+	bool good = gather_all_mounted(all);
+
 	unmounted_each(add_unmounted, all);
+	return good;
+}
+
+/**
+ * gather_mounted_caches - gather the state of every mounted cache
+ * @all: array to which an object for each one is added
+ *
+ * Return: false, after a message, if one can't be read.
+ */
+bool gather_mounted_caches(json_object *all)
+{
+	struct gathering gathering = { .caches = all };
+	bool good = mounts_read(&gathering.mounts);
+
+	if (!good)
+		return false;
+	good = gather_all_mounted(&gathering);
+	mounts_free(&gathering.mounts);
 	return good;
 }
 

@@ -10,6 +10,7 @@
 #include <json-c/json.h>
 #include <stdbool.h>
 
+bool gather_mounted_caches(struct json_object *all);
 void print_cache(struct json_object *cache);
 struct json_object *gather_file(const char *path, bool *good);
 void print_file(struct json_object *file);

@@ -32,6 +32,7 @@ const char *mapped_name(const char *text);
 bool mapped_read(const char *name, const struct mapped_kind *kind, struct mapped *mapped);
 bool mapped_find(const char *name, const struct mapped_kind *kind, struct mapped *mapped);
 bool mapped_each(const struct mapped_kind *kind, mapped_each_fn each, void *arg);
+bool mapped_any(void);
 bool mapped_strange(const char *name);
 uint64_t mapped_value(const char *values, const char *key);
 int mapped_message(const char *name, const char *message, char **answer);

@@ -2,6 +2,7 @@
 /*
  * What the command asks device-mapper, for either target of Forebay's.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/message.h"
+#include "sys/sysfs.h"
 #include "mapped.h"
 #include "task.h"
 
@@ -121,6 +123,25 @@ bool mapped_each(const struct mapped_kind *kind, mapped_each_fn each, void *arg)
 	}
 	dm_task_destroy(task);
 	return good;
+}
+
+/**
+ * mapped_any - does the kernel have any mapped device?
+ *
+ * Without one, device-mapper need not be asked, which takes root and may load its module.
+ */
+bool mapped_any(void)
+{
+	char folder[PATH_MAX];
+	DIR *dir = opendir(kernel_path(folder, "/sys/class/block"));
+	struct dirent *entry;
+	bool any = false;
+
+	while (dir && !any && (entry = readdir(dir)))
+		any = !strncmp(entry->d_name, "dm-", 3);
+	if (dir)
+		closedir(dir);
+	return any;
 }
 
 /**

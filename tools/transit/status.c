@@ -10,8 +10,17 @@
 #include "mapped/holders.h"
 #include "mapped/report.h"
 #include "mapped/target.h"
+#include "status.h"
 
-static bool gather(void *all, const char *name, const struct mapped *mapped)
+/**
+ * transit_gather - gather the state of a transit cache
+ * @all: array to which an object is added
+ * @name: of the mapped device
+ * @mapped: what device-mapper says of it
+ *
+ * Return: false, after a message, if this command doesn't understand the target.
+ */
+bool transit_gather(void *all, const char *name, const struct mapped *mapped)
 {
 	struct target target = { .mapped = *mapped };
 	json_object *json;
@@ -39,7 +48,7 @@ static bool gather_one(json_object *all, const char *argument)
 	struct mapped mapped;
 
 	if (mapped_meant(argument, &transit_kind, name, &mapped))
-		return gather(all, name, &mapped);
+		return transit_gather(all, name, &mapped);
 	return mapped_find(mapped_name(argument), &transit_kind, &mapped);
 }
 
@@ -64,7 +73,7 @@ static void print(json_object *cache)
 
 static enum exit_status status(const struct verb *verb, int argc, char **argv)
 {
-	static const struct report report = { gather, gather_one, print };
+	static const struct report report = { transit_gather, gather_one, print };
 
 	return report_targets(verb, argc, argv, &report);
 }

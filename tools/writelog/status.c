@@ -13,6 +13,7 @@
 #include "mapped/report.h"
 #include "mapped/target.h"
 #include "sys/sysfs.h"
+#include "status.h"
 
 /* The origin's name is no option that a user types. It is shown as text, apart from the options. */
 static void add_options(json_object *json, const struct target *target)
@@ -47,7 +48,15 @@ static bool add_log(json_object *json)
 	return good;
 }
 
-static bool gather_target(void *arg, const char *name, const struct mapped *mapped)
+/**
+ * writelog_gather - gather the state of a write log in use
+ * @all: array to which an object is added
+ * @name: of the mapped device
+ * @mapped: what device-mapper says of it
+ *
+ * Return: false, after a message, if the target or its log can't be read.
+ */
+bool writelog_gather(void *all, const char *name, const struct mapped *mapped)
 {
 	struct target target = { .mapped = *mapped };
 	json_object *json;
@@ -69,7 +78,7 @@ static bool gather_target(void *arg, const char *name, const struct mapped *mapp
 	json_add_number(json, "bytes_total", target.bytes.total);
 	add_options(json, &target);
 	json_object_object_add(json, "values", json_of_values(target.values));
-	json_object_array_add(arg, json);
+	json_object_array_add(all, json);
 	return add_log(json);
 }
 
@@ -103,7 +112,7 @@ static bool gather_one(json_object *all, const char *argument)
 	struct stat st;
 
 	if (mapped_meant(argument, &writelog_kind, name, &mapped))
-		return gather_target(all, name, &mapped);
+		return writelog_gather(all, name, &mapped);
 	if (!stat(argument, &st))
 		return gather_log(all, argument);
 	problem("%s is neither a device with a write log nor a file", argument);
@@ -212,7 +221,7 @@ static void print(json_object *log)
 
 static enum exit_status status(const struct verb *verb, int argc, char **argv)
 {
-	static const struct report report = { gather_target, gather_one, print };
+	static const struct report report = { writelog_gather, gather_one, print };
 
 	return report_targets(verb, argc, argv, &report);
 }

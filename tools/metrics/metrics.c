@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * forebay metrics: OpenMetrics text about every mount, write log and transit cache in use.
+ *
+ * The textfile collector of node_exporter reads the older Prometheus format, in which "# UNIT" and "# EOF" are
+ * comments. The text has only counters and gauges, without timestamps, so that the collector takes it, too.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "base/message.h"
+#include "base/verb.h"
+#include "cache/status.h"
+#include "mapped/mapped.h"
+#include "transit/status.h"
+#include "writelog/status.h"
+#include "family.h"
+
+enum { OPT_OUTPUT = 1 };
+
+#define PAGE_BYTES	4096
+#define SECTOR_BYTES	512
+
+static const struct option options[] = {
+	{ "output", required_argument, NULL, OPT_OUTPUT },
+	OPTION_HELP,
+	{ }
+};
+
+static bool ends_with(const char *text, const char *end)
+{
+	size_t len = strlen(text), end_len = strlen(end);
+
+	return len >= end_len && !strcmp(text + len - end_len, end);
+}
+
+/* The value of a key in the object, or among the values of its target; NULL if there is none. */
+static json_object *value_of(json_object *object, const char *key)
+{
+	json_object *value = json_object_object_get(object, key);
+
+	return value ?: json_object_object_get(json_object_object_get(object, "values"), key);
+}
+
+static void print_label(FILE *to, bool first, const char *name, json_object *value)
+{
+	const char *text;
+	char *escaped, *end;
+
+	if (json_object_is_type(value, json_type_array))
+		value = json_object_array_get_idx(value, 0);
+	text = value ? json_object_get_string(value) : "";
+	escaped = malloc(2 * strlen(text) + 1);
+	if (!escaped)
+		return;
+	end = escaped;
+	for (; *text; text++) {
+		if (strchr("\\\"\n", *text))
+			*end++ = '\\';
+		*end++ = *text == '\n' ? 'n' : *text;
+	}
+	*end = '\0';
+	fprintf(to, "%s%s=\"", first ? "" : ",", name);
+	print_utf8(to, escaped);
+	fputc('"', to);
+	free(escaped);
+}
+
+static void print_value(FILE *to, const struct family *family, json_object *value)
+{
+	unsigned long long number = json_object_get_uint64(value);
+
+	switch (family->scale) {
+	case AS_IS:
+		fprintf(to, " %llu\n", json_object_is_type(value, json_type_boolean) ?
+			(unsigned long long)json_object_get_boolean(value) : number);
+		break;
+	case PAGES:
+		fprintf(to, " %llu\n", number * PAGE_BYTES);
+		break;
+	case SECTORS:
+		fprintf(to, " %llu\n", number * SECTOR_BYTES);
+		break;
+	case NANOSECONDS:
+		fprintf(to, " %llu.%09llu\n", number / 1000000000, number % 1000000000);
+		break;
+	case IS_NOT_ZERO:
+		fprintf(to, " %d\n", json_object_get_int64(value) != 0);
+		break;
+	case IS_TEXT:
+		fprintf(to, " %d\n", !strcmp(json_object_get_string(value), family->text));
+		break;
+	case ONE:
+		fputs(" 1\n", to);
+	}
+}
+
+static void print_sample(FILE *to, const struct source *source, const struct family *family, json_object *object)
+{
+	const struct label *label;
+
+	fprintf(to, "%s%s{", family->name, family->counter ? "_total" : "");
+	for (label = source->labels; label->name; label++)
+		print_label(to, label == source->labels, label->name, json_object_object_get(object, label->key));
+	for (const char *const *key = family->labels; key && *key; key++)
+		print_label(to, false, *key, json_object_object_get(object, *key));
+	fputc('}', to);
+	print_value(to, family, family->key ? value_of(object, family->key) : NULL);
+}
+
+static void print_head(FILE *to, const struct family *family)
+{
+	fprintf(to, "# HELP %s %s\n# TYPE %s %s\n", family->name, family->help, family->name,
+		family->counter ? "counter" : "gauge");
+	if (ends_with(family->name, "_bytes"))
+		fprintf(to, "# UNIT %s bytes\n", family->name);
+	else if (ends_with(family->name, "_seconds"))
+		fprintf(to, "# UNIT %s seconds\n", family->name);
+}
+
+/* An object without the key, as of an older module, gives no sample. */
+static void print_family(FILE *to, const struct source *source, const struct family *family, json_object *objects)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < json_object_array_length(objects); i++) {
+		json_object *object = json_object_array_get_idx(objects, i);
+
+		if (family->key && !value_of(object, family->key))
+			continue;
+		if (!any)
+			print_head(to, family);
+		any = true;
+		print_sample(to, source, family, object);
+	}
+}
+
+/* Prints all metrics of a kind of object, and releases the objects. */
+static void print_source(FILE *to, const struct source *source, json_object *objects)
+{
+	for (const struct family *family = source->families; family->name; family++)
+		print_family(to, source, family, objects);
+	json_object_put(objects);
+}
+
+struct gathered {
+	json_object *caches, *writelogs, *transits;
+};
+
+static bool gather(struct gathered *all)
+{
+	bool good;
+
+	all->caches = json_object_new_array();
+	all->writelogs = json_object_new_array();
+	all->transits = json_object_new_array();
+	good = gather_mounted_caches(all->caches);
+	if (good && mapped_any())
+		good = mapped_each(&writelog_kind, writelog_gather, all->writelogs) &&
+		       mapped_each(&transit_kind, transit_gather, all->transits);
+	return good;
+}
+
+static void print_all(FILE *to, struct gathered *all)
+{
+	print_source(to, &cache_source, all->caches);
+	print_source(to, &writelog_source, all->writelogs);
+	print_source(to, &transit_source, all->transits);
+	fputs("# EOF\n", to);
+}
+
+/* The new text gets the name of the file at the end: a reader finds the old text or the new one. */
+static bool write_file(const char *path, struct gathered *all)
+{
+	char *temporary = NULL;
+	FILE *file = NULL;
+	bool good;
+	int fd = -1;
+
+	if (asprintf(&temporary, "%s.XXXXXX", path) < 0)
+		temporary = NULL;
+	if (temporary)
+		fd = mkostemp(temporary, O_CLOEXEC);
+	if (fd >= 0)
+		file = fdopen(fd, "w");
+	if (file)
+		print_all(file, all);
+	good = file && !fchmod(fd, 0644) && !fflush(file) && !ferror(file) && !rename(temporary, path);
+	if (!good) {
+		problem("cannot write %s: %s", path, strerror(errno));
+		if (fd >= 0)
+			unlink(temporary);
+	}
+	if (file)
+		fclose(file);
+	else if (fd >= 0)
+		close(fd);
+	free(temporary);
+	return good;
+}
+
+static enum exit_status metrics(const struct verb *verb, int argc, char **argv)
+{
+	const char *output = NULL;
+	struct gathered all;
+
+	while (next_option(verb, argc, argv) != -1)
+		output = optarg;
+	if (optind < argc)
+		return usage_problem(verb, "unexpected argument '%s'", argv[optind]);
+	/* Part of the metrics would look like a part of the devices. */
+	if (!gather(&all))
+		return FAILED;
+	if (output)
+		return write_file(output, &all) ? DONE : FAILED;
+	print_all(stdout, &all);
+	return DONE;
+}
+
+const struct verb verb_metrics = {
+	.name = "metrics",
+	.arguments = "[--output FILE]",
+	.summary = "print what caches and logs do as OpenMetrics text",
+	.help = "Prints OpenMetrics text about every mounted cache, write log and transit cache in use,\n"
+		"for Prometheus; with write logs or transit caches this takes root. docs/metrics.md lists\n"
+		"the metrics.\n"
+		"\n"
+		"  --output FILE       replace FILE in one step, for node_exporter's textfile collector\n",
+	.options = options,
+	.run = metrics,
+};
