@@ -23,12 +23,13 @@ def families(text, parser=open_metrics):
 
 
 def samples(text):
-    """The samples by their names, of one object each."""
+    """The samples by their names, of one object each, but for the buckets of histograms."""
     found = {}
     for family in open_metrics(text):
         for sample in family.samples:
-            assert sample.name not in found
-            found[sample.name] = sample
+            if not sample.name.endswith("_bucket"):
+                assert sample.name not in found
+                found[sample.name] = sample
     return found
 
 
@@ -81,6 +82,22 @@ def test_counters_are_those_of_status(everything):
     assert shown["forebay_cache_info"].labels["lower"] == "/srv/ssd"
 
 
+def test_histograms(everything):
+    """Buckets add up to the count, are the same whatever was counted, and end with all."""
+    found = families(everything("metrics").out)
+    limits = None
+    for kind, counted in ("memory", {2048: 50, 4096: 49, 8192: 1}), ("move", {16384: 200}), ("storage", {}):
+        family = found[f"forebay_cache_sync_{kind}_seconds"]
+        buckets = {sample.labels["le"]: sample.value for sample in family.samples if sample.name.endswith("_bucket")}
+        limits = limits or list(buckets)
+        assert list(buckets) == limits and limits[-1] == "+Inf" and len(limits) == 26
+        for limit, value in buckets.items():
+            assert value == sum(n for ns, n in counted.items() if ns <= float(limit) * 1e9 * 1.000001), limit
+        count, total = (next(sample.value for sample in family.samples if sample.name.endswith(end)) for end in ("_count", "_sum"))
+        assert count == buckets["+Inf"]
+        assert total == pytest.approx({"memory": 300e-6, "move": 4e-3, "storage": 0}[kind])
+
+
 @pytest.mark.parametrize("noun", TARGET_VALUES)
 def test_counters_of_a_target(everything, noun):
     """Every counter of the target in this checkout has a metric, of the same value."""
@@ -111,19 +128,21 @@ def test_names_and_units(everything):
     text = everything("metrics").out
     for name, family in families(text).items():
         assert re.fullmatch(r"forebay_(cache|writelog|transit)_[a-z_]+", name) and not name.endswith("_total")
-        assert family.type in ("counter", "gauge") and re.fullmatch(r"[A-Z1][^\n]*\.", family.documentation)
+        assert family.type in ("counter", "gauge", "histogram") and re.fullmatch(r"[A-Z1][^\n]*\.", family.documentation)
         assert family.unit == next((unit for unit in ("bytes", "seconds") if name.endswith(f"_{unit}")), "")
         for sample in family.samples:
-            assert sample.name == name + ("_total" if family.type == "counter" else "")
+            suffixes = {"counter": ("_total",), "gauge": ("",), "histogram": ("_bucket", "_count", "_sum")}[family.type]
+            assert sample.name in [name + suffix for suffix in suffixes]
     assert text.endswith("\n# EOF\n")
 
 
 def test_the_textfile_collector_reads_it(everything):
     """The collector takes Prometheus' older format: no family is lost there, and no name is of an unknown type."""
     text = everything("metrics").out
-    older = {sample.name: sample.value for family in prometheus_text(text) for sample in family.samples}
+    older = {sample.name: sample.value for family in prometheus_text(text) for sample in family.samples
+             if not sample.name.endswith("_bucket")}
     assert older == {name: sample.value for name, sample in samples(text).items()}
-    assert set(re.findall(r"^# TYPE \S+ (\w+)$", text, re.MULTILINE)) == {"counter", "gauge"}
+    assert set(re.findall(r"^# TYPE \S+ (\w+)$", text, re.MULTILINE)) == {"counter", "gauge", "histogram"}
 
 
 def test_labels_are_escaped(forebay, kernel):   # noqa: F811
@@ -178,7 +197,7 @@ def test_arguments(forebay):
 
 def printable(everything):
     """The names of all samples that the command can print."""
-    return set(samples(everything("metrics").out))
+    return {sample.name for family in open_metrics(everything("metrics").out) for sample in family.samples}
 
 
 def names_in(text):
@@ -187,7 +206,9 @@ def names_in(text):
 
 def test_documentation_names_every_metric(everything):
     table = names_in("\n".join(re.findall(r"^\| (`.*?`) \|", (CHECKOUT / "docs/metrics.md").read_text(), re.MULTILINE)))
-    assert table == printable(everything)
+    shown = {family.name if family.type == "histogram" else sample.name
+             for family in open_metrics(everything("metrics").out) for sample in family.samples}
+    assert table == shown
 
 
 def test_dashboard_and_alerts_use_metrics_that_exist(everything):

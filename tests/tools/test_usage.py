@@ -17,6 +17,7 @@ VERBS = {
     "pin": [], "unpin": [], "attach": [], "detach": [],
     "drop": ["--json"],
     "metrics": ["--output"],
+    "top": ["--interval", "--count", "--batch"],
     "writelog format": ["--force", "--generations", "--chunk-size", "--align", "--data-checksums", "--uuid", "--json"],
     "writelog create": ["--option", "--any-origin"],
     "writelog status": ["--json"],

@@ -43,6 +43,26 @@ void latency_add(json_object *json, const char *text)
 }
 
 /**
+ * latency_bins - add counts to those of other latencies, or subtract them
+ * @json: the latency
+ * @sign: 1 or -1
+ * @bins: the count for each limit, by the limit's binary logarithm
+ */
+void latency_bins(json_object *json, int sign, uint64_t bins[64])
+{
+	json_object *list = json_object_object_get(json, "bins"), *bin;
+	uint64_t limit;
+
+	for (size_t i = 0; i < json_object_array_length(list); i++) {
+		bin = json_object_array_get_idx(list, i);
+		limit = json_object_get_uint64(json_object_array_get_idx(bin, 0));
+		if (limit)
+			bins[__builtin_ctzll(limit)] +=
+				sign * json_object_get_uint64(json_object_array_get_idx(bin, 1));
+	}
+}
+
+/**
  * latency_percentile - the limit of the bin that the percentile falls into
  * @json: with a count that isn't 0
  * @percent: of all

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 void latency_add(struct json_object *json, const char *text);
+void latency_bins(struct json_object *json, int sign, uint64_t bins[64]);
 uint64_t latency_percentile(struct json_object *json, unsigned int percent);
 
 #endif

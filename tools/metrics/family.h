@@ -21,6 +21,7 @@ enum scale {
 	IS_NOT_ZERO,		/* 1: the number is not 0 */
 	IS_TEXT,		/* 1: the string is @text */
 	ONE,			/* always 1: the labels say it all */
+	HISTOGRAM,		/* a latency as base/latency.h has it, in seconds; @counter doesn't matter */
 };
 
 /* A family of metrics: one sample for each object. */

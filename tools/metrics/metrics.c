@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/json.h"
+#include "base/latency.h"
 #include "base/message.h"
 #include "base/verb.h"
 #include "cache/status.h"
@@ -25,6 +26,8 @@ enum { OPT_OUTPUT = 1 };
 
 #define PAGE_BYTES	4096
 #define SECTOR_BYTES	512
+#define FIRST_BUCKET	10	/* binary logarithm of ns */
+#define LAST_BUCKET	34
 
 static const struct option options[] = {
 	{ "output", required_argument, NULL, OPT_OUTPUT },
@@ -97,26 +100,67 @@ static void print_value(FILE *to, const struct family *family, json_object *valu
 		break;
 	case ONE:
 		fputs(" 1\n", to);
+		break;
+	case HISTOGRAM:		/* print_histogram() */
+		break;
 	}
 }
 
-static void print_sample(FILE *to, const struct source *source, const struct family *family, json_object *object)
+static void print_labels(FILE *to, const struct source *source, const struct family *family, json_object *object)
 {
 	const struct label *label;
 
-	fprintf(to, "%s%s{", family->name, family->counter ? "_total" : "");
 	for (label = source->labels; label->name; label++)
 		print_label(to, label == source->labels, label->name, json_object_object_get(object, label->key));
 	for (const char *const *key = family->labels; key && *key; key++)
 		print_label(to, false, *key, json_object_object_get(object, *key));
+}
+
+/* A name with its labels, before the value. */
+static void print_part(FILE *to, const struct source *source, const struct family *family, json_object *object,
+		       const char *suffix)
+{
+	fprintf(to, "%s%s{", family->name, suffix);
+	print_labels(to, source, family, object);
 	fputc('}', to);
+}
+
+/* The same buckets each time, whichever have counted: 1 us to 17 s, and the rest. */
+static void print_histogram(FILE *to, const struct source *source, const struct family *family,
+			    json_object *object)
+{
+	json_object *latency = value_of(object, family->key);
+	unsigned long long ns = json_number(latency, "ns"), seen = 0;
+	uint64_t bins[64] = { };
+
+	latency_bins(latency, 1, bins);
+	for (int i = 0; i < 64; i++) {
+		seen += bins[i];
+		if ((i < FIRST_BUCKET || i > LAST_BUCKET) && i != 63)
+			continue;
+		fprintf(to, "%s_bucket{", family->name);
+		print_labels(to, source, family, object);
+		if (i == 63)
+			fprintf(to, ",le=\"+Inf\"} %llu\n", seen);
+		else
+			fprintf(to, ",le=\"%.9g\"} %llu\n", (1ULL << i) / 1e9, seen);
+	}
+	print_part(to, source, family, object, "_count");
+	fprintf(to, " %llu\n", seen);
+	print_part(to, source, family, object, "_sum");
+	fprintf(to, " %llu.%09llu\n", ns / 1000000000, ns % 1000000000);
+}
+
+static void print_sample(FILE *to, const struct source *source, const struct family *family, json_object *object)
+{
+	print_part(to, source, family, object, family->counter ? "_total" : "");
 	print_value(to, family, family->key ? value_of(object, family->key) : NULL);
 }
 
 static void print_head(FILE *to, const struct family *family)
 {
 	fprintf(to, "# HELP %s %s\n# TYPE %s %s\n", family->name, family->help, family->name,
-		family->counter ? "counter" : "gauge");
+		family->scale == HISTOGRAM ? "histogram" : family->counter ? "counter" : "gauge");
 	if (ends_with(family->name, "_bytes"))
 		fprintf(to, "# UNIT %s bytes\n", family->name);
 	else if (ends_with(family->name, "_seconds"))
@@ -136,7 +180,10 @@ static void print_family(FILE *to, const struct source *source, const struct fam
 		if (!any)
 			print_head(to, family);
 		any = true;
-		print_sample(to, source, family, object);
+		if (family->scale == HISTOGRAM)
+			print_histogram(to, source, family, object);
+		else
+			print_sample(to, source, family, object);
 	}
 }
 

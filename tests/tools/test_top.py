@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""forebay top: rates of made-up counters that change between two looks, as text and on a terminal."""
+
+import os
+import pty
+import re
+import select
+import shutil
+import struct
+import subprocess
+import termios
+import time
+from fcntl import ioctl
+
+import pytest
+
+from conftest import BUILD, DONE, USAGE
+from test_metrics import counters_of
+from test_status import MOUNTED, MOUNT_LINE, kernel     # noqa: F401: a fixture
+
+assert callable(kernel)
+LATER = {"pages_absorbed": 512 + 256, "pages_written_back": 256 + 50, "pages_out_of_sync": 100,
+         "sync_latency_memory": "310000 <2048:60 <4096:49 <8192:1", "sync_latency_move": "4000000 <16384:200",
+         "sync_latency_storage": "9000000 <1048576:9 <2097152:1"}
+
+
+def test_nothing_in_use(forebay, kernel):       # noqa: F811
+    result = forebay("top", "--count", "1", **kernel())
+    assert (result.status, result.out, result.err) == (DONE, "No mounted cache, write log or transit cache.\n", "")
+
+
+@pytest.mark.parametrize("arguments", [["--interval", "0"], ["--interval", "1s"], ["--count", "0"], ["sda"]])
+def test_bad_arguments(forebay, kernel, arguments):     # noqa: F811
+    result = forebay("top", *arguments, **kernel())
+    assert result.status == USAGE and arguments[-1] in result.err
+
+
+def change(root, **values):
+    """What the made-up kernel shows from now on."""
+    for key, value in values.items():
+        (root / "sys/fs/forebay/pmem0" / key).write_text(f"{value}\n")
+
+
+def test_rates(kernel, tmp_path):       # noqa: F811
+    """Between two looks the counters grow by what LATER says; the second look has that, a second."""
+    environment = {**os.environ, **kernel(MOUNT_LINE, pmem0={})}
+    root = tmp_path / "root"
+    with subprocess.Popen([BUILD / "forebay", "top", "--interval", "2", "--count", "2"], env=environment, text=True,
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as top:
+        first = [top.stdout.readline() for _ in range(2)]
+        begun = time.monotonic()
+        change(root, **LATER)
+        rest = top.stdout.read()
+        took = time.monotonic() - begun
+    assert top.returncode == 0 and 1 < took < 20
+    assert re.split(r" {2,}", first[1].strip()) == ["/srv/my db", "10 %", "70 %", *"-" * 6, "-"]
+    cells = re.split(r" {2,}", rest.splitlines()[-1].strip())
+    assert cells[:3] == ["/srv/my db", "10 %", "70 %"]
+    syncs, below = int(cells[3]), int(cells[4])
+    assert 20 / (took + 1) <= syncs + 1 and syncs <= 20 / 1.5 and 2 * below - 1 <= syncs <= 2 * below + 1
+    assert cells[5:7] == ["<2.05 us", "<2.1 ms"], "10 of 20 calls were in memory; of storage's 10 one was the longest"
+    assert float(cells[7]) > float(cells[8]) > 0
+    assert re.fullmatch(r"\d s", cells[9])
+
+
+def test_every_kind(forebay, kernel, mapper, tmp_path):     # noqa: F811
+    root = kernel(MOUNT_LINE, pmem0={})["FOREBAY_SYSROOT"]
+    shutil.copytree(root, tmp_path, dirs_exist_ok=True)
+    mapper.log(**{**counters_of("writelog"), "regions": 3})
+    pairs = counters_of("transit")
+    mapper.device("quick", "forebay-transit", f"ok transit 1024/4096 {2 * len(pairs)} " +
+                  " ".join(f"{key} {value}" for key, value in pairs.items()), "253:0 2 workers 3")
+    (tmp_path / "sys/class/block").mkdir(parents=True)
+    (tmp_path / "sys/class/block/dm-0").symlink_to("../../devices/dm-0")
+    result = mapper("top", "--interval", "0.1", "--count", "2")
+    assert result.status == DONE and not result.err
+    lines = result.out.splitlines()
+    assert [line.split("  ")[0] for line in lines if line and not line.startswith("/srv")] == \
+        ["CACHE", "WRITE LOG", "fast", "TRANSIT CACHE", "quick"] * 2
+    quick = [re.split(r" {2,}", line) for line in lines if line.startswith("quick")]
+    assert quick == [["quick", "25 %", *"-------"], ["quick", "25 %", "0", "-", *"00000"]], "nothing changed"
+
+
+def test_on_a_terminal(kernel):     # noqa: F811
+    """The screen has the mount; q ends it with the terminal as it was."""
+    master, slave = pty.openpty()
+    ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 120, 0, 0))
+    before = termios.tcgetattr(slave)
+    shown = b""
+    with subprocess.Popen([BUILD / "forebay", "top", "--interval", "0.2"], stdin=slave, stdout=slave, stderr=slave,
+                          env={**os.environ, "TERM": "xterm", **kernel(MOUNT_LINE, pmem0={})}) as top:
+        deadline = time.monotonic() + 20
+        while b"/srv/my db" not in shown or b"SYNC/S" not in shown:
+            assert time.monotonic() < deadline, shown
+            if select.select([master], [], [], 1)[0]:
+                shown += os.read(master, 65536)
+        os.write(master, b"+-")
+        os.write(master, b"q")
+        while top.poll() is None:
+            assert time.monotonic() < deadline
+            if select.select([master], [], [], 0.2)[0]:
+                os.read(master, 65536)
+    assert top.returncode == 0
+    assert termios.tcgetattr(slave)[3] == before[3], "echo and lines again"
+    os.close(master)
+    os.close(slave)
