@@ -7,7 +7,7 @@ from pathlib import Path
 
 from vm.settings import CHECKOUT
 
-from . import chart, curves, debs, helpers, packages, sources, stats, table, ycsb_client
+from . import chart, curves, debs, helpers, packages, quiet, sources, stats, table, ycsb_client
 from .boot import carry_out, now
 from .devices import Devices
 from .experiments import Experiment
@@ -33,11 +33,13 @@ def measure(name: str, experiment: Experiment, plan: dict, on: Devices) -> dict:
     packages.make(plan["workloads"])
     say(f"{name}: {len(plan['workloads'])} workloads on {len(plan['systems'])} systems, up to {plan['rounds']} rounds")
     began, before = now(), host()
+    first = quiet.look()
     samples, guest = carry_out(plan, on)
+    seen = quiet.verdict(first, quiet.look(), before["cpus"])
     found = stats.rows(samples, plan)
     settings = asdict(on.settings())
     return {
-        "experiment": name, "began": began, "seconds": round(seconds(), 1),
+        "experiment": name, "began": began, "seconds": round(seconds(), 1), "host": seen,
         "rows": found, "ratios": stats.ratios(found), "targets": stats.verdicts(found, experiment.targets),
         "versions": versions() | packages.versions(plan["workloads"]) | {"kernel": guest["kernel"]},
         "settings": plan | {key: settings[key] for key in ("pmem", "nvme", "mem", "smp", "qemu", "persistence")}

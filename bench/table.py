@@ -5,6 +5,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from . import quiet
 from .stats import REFERENCES
 
 
@@ -15,6 +16,8 @@ def show(results: dict) -> None:
     emulated = "" if host["accelerator"] == "kvm" else " An emulated machine: only the ratios mean something."
     console.print(f"Median of {rounds(settings)}, and their range. Linux {results['versions']['kernel']}, "
                   f"{host['accelerator']}.{emulated}", style="dim")
+    for problem in quiet.problems(quiet.of(results)):
+        console.print(f"busy host: {problem}. Don't quote these results.", style="bold red")
     for verdict in results["targets"]:
         console.print(describe(verdict), style="green" if verdict["ok"] else "bold red")
     if "power_cut" in results:
