@@ -10,6 +10,7 @@ options wherever they appear: the defaults, with the background initialisation o
 
 import json
 import os
+import stat
 import struct
 import subprocess
 import time
@@ -319,6 +320,7 @@ SYSTEMS = {
     **{policy: over_btt(policy=policy) for policy in STAGING},
     **{f"{policy}-{mib}m": over_btt(mib, policy=policy) for policy in ("transit", *STAGING) for mib in CACHE_MIB},
 }
+KINDS = {"forebay": "forebay", "overlayfs": "overlay", "xfs": "xfs", "tmpfs": "tmpfs"}      # by the name's beginning; others: ext4
 BARE = tuple(name for name in SYSTEMS if name.startswith(("bare-", "small-")))      # they yield a device, not a folder
 
 
@@ -330,7 +332,20 @@ def clean(name: str):
         wipe(device)
     drop_caches()
     with SYSTEMS[name]() as folder:
+        with open("/proc/mounts") as mounts:
+            check_mounted(name, folder, mounts.read())
         yield folder
+
+
+def check_mounted(name: str, folder: str, mounts: str) -> None:
+    """A system's folder is a mount of its own kind, so that no workload measures something else; `mounts` is /proc/mounts."""
+    kinds = [kind for _, place, kind, *_ in map(str.split, mounts.splitlines()) if place == folder]
+    must = next((kind for word, kind in KINDS.items() if name.startswith(word)), "ext4")
+    if name in BARE:
+        if kinds or not stat.S_ISBLK(os.stat(folder).st_mode):
+            raise RuntimeError(f"{name}: {folder} is no block device")
+    elif kinds[-1:] != [must]:
+        raise RuntimeError(f"{name}: {folder} should be a mount of {must}, and is {kinds[-1] if kinds else 'none'}")
 
 
 @contextmanager

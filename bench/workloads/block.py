@@ -11,7 +11,7 @@ import stat
 
 from ..commands import CommandFailed, run
 from ..systems import MAPPED
-from .fio import check_bytes, check_syncs, fio, lay_out, parse, timed
+from .fio import check_bytes, check_mix, check_syncs, check_timed, fio, lay_out, parse, timed
 
 JOB = "forebay-bench-job"
 MIB = 1 << 20
@@ -40,6 +40,7 @@ def scaling_fsync(jobs: int, block: int, mib: int = 128):
         settle()
         report = fio(folder, jobs, "--rw=randwrite", f"--bs={block}", f"--size={mib // jobs}m", "--fsync=1", *timed(seconds))
         check_syncs(report, 1)
+        check_timed(report, seconds, write=block, jobs=jobs)
         return {"value": report["write"]["bw_bytes"] / MIB}
     return measure
 
@@ -51,6 +52,8 @@ def mix(jobs: int, writes: int, region: int = 256):
         share = region // jobs
         report = on_device(device, NO_CLOCK, "--rw=randrw", f"--rwmixwrite={writes}", "--bs=4k", f"--numjobs={jobs}",
                            f"--size={share}m", f"--offset_increment={share}m", *timed(seconds))
+        check_timed(report, seconds, read=4096, write=4096, jobs=jobs)
+        check_mix(report, writes)
         return {"value": (report["read"]["bw_bytes"] + report["write"]["bw_bytes"]) / MIB}
     return measure
 
@@ -64,12 +67,20 @@ def sustained(jobs: int = 4, length: float = 120, window: float = 0.5):
         report = on_device(device, "--rw=randwrite", "--bs=4k", f"--numjobs={jobs}", f"--size={share}m",
                            f"--offset_increment={share}m", "--time_based", f"--runtime={length}",
                            f"--write_bw_log={log}", f"--log_avg_msec={round(window * 1000)}")
+        check_timed(report, length, write=4096, jobs=jobs)
         series = rates([f"{log}_bw.{job + 1}.log" for job in range(jobs)], window)[:-1]
+        check_windows(series, length, window)
         mean = sum(series) / len(series)
         least[device] = min(series) * 1024 / MIB
         return {"value": report["write"]["bw_bytes"] / MIB, "windows": len(series),
                 "windows_below_half": sum(rate < mean / 2 for rate in series)}
     return measure
+
+
+def check_windows(series: list[float], length: float, window: float) -> None:
+    """fio's logs cover the run; a window in which nothing was written has a rate of 0."""
+    if len(series) < 0.9 * length / window - 1 or not any(series):
+        raise ValueError(f"fio logged {len(series)} windows of {window:g} s in {length:g} s")
 
 
 least: dict[str, float] = {}        # device: MiB/s in the worst window of the sustained run just done
@@ -102,8 +113,15 @@ def zipfian(jobs: int = 2, mib: int = 192, region: int = 96):
                            f"--size={region}m", f"--io_size={mib // jobs}m", "--norandommap")
         check_bytes(report["write"], mib * MIB)
         settle()
-        return {"value": mib * MIB / max(512, written() - before)}
+        return {"value": absorbed(mib * MIB, written() - before)}
     return measure
+
+
+def absorbed(made: int, reached: int) -> float:
+    """Bytes written for each that reached the SSD: some 6 at most, as many different blocks are written."""
+    if reached < made / 100:
+        raise ValueError(f"{made} bytes were written, and {reached} reached the SSD: the cache was not written back")
+    return made / reached
 
 
 def on_device(device: str, *options: str) -> dict:

@@ -23,6 +23,7 @@ def synced_writes(jobs: int = 1, block: int = 4096, mib: int = 64):
         report = fio(folder, jobs, "--rw=randwrite", f"--bs={block}", f"--size={mib}m", "--fdatasync=1",
                      *timed(seconds))
         check_syncs(report, 1)
+        check_timed(report, seconds, write=block, jobs=jobs)
         return {"value": report["write"]["iops"], **latencies(report.get("sync", {}))}
     return measure
 
@@ -34,6 +35,7 @@ def synced_appends():
         report = fio(folder, 1, "--rw=write", "--bs=4k", "--size=1g", "--fallocate=none", "--fdatasync=1",
                      *timed(seconds))
         check_syncs(report, 1)
+        check_timed(report, seconds, write=4096)
         return {"value": report["write"]["iops"], **latencies(report.get("sync", {}))}
     return measure
 
@@ -55,7 +57,9 @@ def sequential_read(cached: bool, mib: int = 256):
             read_all(f"{folder}/0")
         report = fio(folder, 1, "--rw=read", "--bs=128k", f"--size={mib}m",
                      *(timed(seconds) if cached else []))
-        if not cached:
+        if cached:
+            check_timed(report, seconds, read=128 << 10)
+        else:
             check_bytes(report["read"], mib << 20)
         return {"value": report["read"]["bw_bytes"] / (1 << 20)}
     return measure
@@ -67,6 +71,7 @@ def random_read(mib: int = 128):
         read_all(f"{folder}/0")
         report = fio(folder, 1, "--rw=randread", "--bs=4k", f"--size={mib}m", "--gtod_reduce=1",
                      *timed(seconds))
+        check_timed(report, seconds, read=4096)
         return {"value": report["read"]["iops"]}
     return measure
 
@@ -97,6 +102,28 @@ def check_bytes(done: dict, expected: int) -> None:
     """For a run of a given size."""
     if done["io_bytes"] != expected:
         raise ValueError(f"fio was to do {expected} bytes, and did {done['io_bytes']}")
+
+
+def check_timed(report: dict, seconds: float, read: int = 0, write: int = 0, jobs: int = 1) -> None:
+    """For a run of a given time: each job lasted that long, and did blocks of that size. A size of 0 means none of that kind.
+
+    The end of the ramp may cut a block in two.
+    """
+    if report["job_runtime"] < 0.9 * 1000 * seconds * jobs:
+        raise ValueError(f"fio was to run {jobs} jobs for {seconds:g} s each, and ran for {report['job_runtime']} ms in all")
+    for name, block in (("read", read), ("write", write)):
+        done = report.get(name, {})
+        blocks, size = done.get("total_ios", 0), done.get("io_bytes", 0)
+        if bool(blocks) != bool(block) or abs(size - blocks * block) > max(jobs * block, size / 100):
+            raise ValueError(f"fio was to {name} blocks of {block} bytes: it did {blocks} of {size} bytes in all")
+
+
+def check_mix(report: dict, percent: int) -> None:
+    """So many of the blocks were writes."""
+    reads, writes = report["read"]["total_ios"], report["write"]["total_ios"]
+    found = 100 * writes / max(1, reads + writes)
+    if abs(found - percent) > 5:
+        raise ValueError(f"fio was to do {percent} % writes, and did {found:.0f} %: {writes} of {reads + writes}")
 
 
 def check_syncs(report: dict, writes: int) -> None:

@@ -12,7 +12,7 @@ import subprocess
 import time
 
 from ..commands import CommandFailed, run
-from .fio import JOB, lay_out, parse
+from .fio import JOB, check_timed, lay_out, parse
 
 GIB, MIB = 1 << 30, 1 << 20
 REGION_MIB = 64
@@ -33,6 +33,7 @@ def writes(threads: int, block: int):
         report, busy = observed(seconds, f"--name={JOB}", "--rw=randwrite", f"--bs={block}", f"--size={REGION_MIB}m",
                                 f"--numjobs={threads}", "--thread", "--group_reporting", "--norandommap", "--gtod_reduce=1",
                                 "--invalidate=0", "--output-format=json", *how)
+        check_timed(report, seconds + START, write=block, jobs=threads)
         speed = report["write"]["bw_bytes"]
         return {"value": speed / MIB, "cpu_s_per_gib": busy * GIB / speed}
     return measure

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The micro-benchmark of hybrid-storage-thesis 5.2: a mapping, of which every page has been written once; then, again and
- * again, a byte is stored to each of the first pages and fdatasync() is timed. Prints a latency a line, in nanoseconds.
+ * again, a byte is stored to each of the first pages and fdatasync() is timed. Prints MAP_SYNC or MAP_SHARED, as the file
+ * is mapped, then a latency a line, in nanoseconds.
  *
  *	mapsync FILE MAPPED DIRTY SECONDS	MAPPED and DIRTY in pages
  */
@@ -36,6 +37,7 @@ int main(int argc, char **argv)
 {
 	long pages, dirty;
 	long long end, begin;
+	const char *how = "MAP_SYNC";
 	char *map;
 	int fd;
 
@@ -46,12 +48,15 @@ int main(int argc, char **argv)
 	fd = open(argv[1], O_RDWR);
 	/* Where the file system can't do it, an ordinary shared mapping: what a program would use there. */
 	map = mmap(NULL, pages * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED_VALIDATE | MAP_SYNC, fd, 0);
-	if (map == MAP_FAILED)
+	if (map == MAP_FAILED) {
 		map = mmap(NULL, pages * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		how = "MAP_SHARED";
+	}
 	if (map == MAP_FAILED) {
 		perror(argv[1]);
 		return 1;
 	}
+	puts(how);
 	store(map, pages);
 	if (fdatasync(fd))
 		return 1;

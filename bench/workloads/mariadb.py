@@ -28,7 +28,7 @@ def inserts(threads: int):
         with Server(f"{folder}/db"):
             run(*SYSBENCH, "prepare")
             output = run(*SYSBENCH, f"--threads={threads}", f"--time={round(seconds + RAMP)}", "run")
-        return {"value": rate(output)}
+        return {"value": rate(output, threads, round(seconds + RAMP))}
     return measure
 
 
@@ -37,11 +37,13 @@ def install() -> None:
     run("mariadb-install-db", "--no-defaults", "--user=root", f"--datadir={FRESH}", "--innodb-log-file-size=32M", timeout=600)
 
 
-def rate(output: str) -> float:
-    """Transactions a second, by what sysbench said. It must have done some, without an error."""
-    said = {name.strip(): words for name, _, words in (line.partition(":") for line in output.splitlines())}
+def rate(output: str, threads: int, seconds: float) -> float:
+    """Transactions a second, by what sysbench said. It must have done some, without an error, with these threads for that long."""
+    said = {name.strip(): words.strip() for name, _, words in (line.partition(":") for line in output.splitlines())}
     if not int(said["transactions"].split()[0]) or int(said["ignored errors"].split()[0]):
         raise CommandFailed(f"sysbench: {said['transactions']} transactions, {said['ignored errors']} errors")
+    if said["Number of threads"] != str(threads) or float(said["total time"].rstrip("s")) < 0.9 * seconds:
+        raise CommandFailed(f"sysbench was to run {threads} threads for {seconds:g} s: {said['Number of threads']}, {said['total time']}")
     return float(said["transactions"].split("(")[1].split()[0])
 
 

@@ -10,7 +10,7 @@ import subprocess
 from pathlib import Path
 
 from ..commands import run
-from .fio import JOB, lay_out, parse, read_all, timed
+from .fio import JOB, check_syncs, check_timed, lay_out, parse, read_all, timed
 
 # Where bench/helpers.py puts the programs, in the checkout; the guest is slow, so no import of vm.settings for it.
 BIN = Path(__file__).resolve().parents[2] / "build" / "bench" / "bin"
@@ -21,12 +21,22 @@ def synced_mapping(mib: int, dirty: int):
     """Of a mapping so large, so many pages are stored to; then fdatasync() (hybrid-storage-thesis 5.2). MiB/s of dirty pages."""
     def measure(folder: str, seconds: float) -> dict:
         lay_out(f"{folder}/0", mib)
-        lines = run(str(BIN / "mapsync"), f"{folder}/0", str(mib * MIB // PAGE), str(dirty), str(seconds), timeout=600)
-        times = sorted(int(line) for line in lines.split())
+        said = run(str(BIN / "mapsync"), f"{folder}/0", str(mib * MIB // PAGE), str(dirty), str(seconds), timeout=600)
+        times = sync_times(said, on_forebay(f"{folder}/0"))
         middle = statistics.median(times)
         return {"value": dirty * PAGE / MIB / (middle / 1e9), "sync_p50_us": middle / 1000,
                 "sync_p99_us": times[len(times) * 99 // 100] / 1000, "syncs": len(times)}
     return measure
+
+
+def sync_times(said: str, dax: bool) -> list[int]:
+    """Sorted, in nanoseconds, by what mapsync said: first how it mapped the file. It falls back to a volatile mapping silently."""
+    how, *lines = said.split()
+    if dax and how != "MAP_SYNC":
+        raise ValueError(f"mapsync was to map with MAP_SYNC, and mapped with {how}")
+    if not lines:
+        raise ValueError("mapsync timed no sync")
+    return sorted(int(line) for line in lines)
 
 
 def synced_batches(batch: int, scattered: bool, mib: int = 256):
@@ -53,6 +63,8 @@ def synced_blocks(block: int, threads: int, mib: int = 128):
         report = parse(run("fio", f"--name={JOB}", f"--filename={path}", f"--numjobs={threads}", "--thread", "--ioengine=mmap",
                            "--rw=randwrite", f"--bs={block}", f"--size={mib}m", "--fsync=1", "--group_reporting", "--overwrite=1",
                            "--invalidate=0", "--output-format=json", *timed(seconds)))
+        check_syncs(report, 1)
+        check_timed(report, seconds, write=block, jobs=threads)
         return {"value": report["write"]["bw_bytes"] / MIB}
     return measure
 
@@ -65,7 +77,9 @@ def direct(rw: str, pmem: bool, mib: int = 64):
         in_pmem(path, "" if pmem else "0:4k")
         report = parse(run("fio", f"--name={JOB}", f"--filename={path}", "--ioengine=psync", "--direct=1", f"--rw={rw}", "--bs=4k",
                            "--offset=1m", f"--size={mib - 1}m", "--output-format=json", *timed(seconds)))
-        return {"value": report["write" if rw == "randwrite" else "read"]["iops"]}
+        kind = "write" if rw == "randwrite" else "read"
+        check_timed(report, seconds, **{kind: 4096})
+        return {"value": report[kind]["iops"]}
     return measure
 
 
@@ -95,7 +109,11 @@ def stores(beside: bool, lock: bool = True, mib: int = 8, thrash_mib: int = 256)
 
 def in_pmem(path: str, extent: str = "") -> None:
     """Pins a file, if it is on forebay."""
-    if run("stat", "-f", "-c", "%t", path).strip() == "46425259":
+    if on_forebay(path):
         run("forebay", "pin", path, *([extent] if extent else []))
     else:
         os.sync()
+
+
+def on_forebay(path: str) -> bool:
+    return run("stat", "-f", "-c", "%t", path).strip() == "46425259"

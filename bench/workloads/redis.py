@@ -13,6 +13,7 @@ from .. import resp
 RAMP = 0.5              # seconds before counting starts
 SERVER = ["redis-server", "--bind", "127.0.0.1", "--protected-mode", "no", "--save", "", "--appendonly", "yes",
           "--appendfsync", "always", "--auto-aof-rewrite-percentage", "0"]
+LOGGED = 45             # bytes of a SET in the log: its name, a key of 16 bytes and a value of 3, each with its length
 BENCHMARK = ["redis-benchmark", "-q", "-t", "set", "-r", "100000", "-n", "100000000"]
 
 
@@ -25,13 +26,16 @@ def sets(clients: int):
                 wait_until(lambda: calls(server.connection) > 0, "redis-benchmark to begin")
                 time.sleep(RAMP)
                 before, begin = calls(server.connection), time.monotonic()
+                logged = log_size(persistence(server.connection))
                 time.sleep(seconds)
+                logged = log_size(persistence(server.connection)) - logged
                 after, end = calls(server.connection), time.monotonic()
                 if load.poll() is not None:
                     raise RuntimeError(f"redis-benchmark ended early, with status {load.returncode}")
             finally:
                 load.kill()
                 load.wait()
+            check_logged(after - before, logged)
             return {"value": (after - before) / (end - begin)}
     return measure
 
@@ -77,6 +81,25 @@ def parse_calls(info: str) -> int:
         if line.startswith("cmdstat_set:"):
             return int(line.partition("calls=")[2].partition(",")[0])
     return 0
+
+
+def persistence(connection) -> str:
+    return connection.call("INFO", "persistence").decode()
+
+
+def log_size(info: str) -> int:
+    """Of the append-only file, in bytes. The server must have one, and every write to it must have succeeded."""
+    said = dict(line.partition(":")[::2] for line in info.splitlines())
+    if said.get("aof_enabled") != "1" or said.get("aof_last_write_status") != "ok":
+        raise RuntimeError(f"redis-server logs nothing, or a write failed: aof_enabled {said.get('aof_enabled')}, "
+                           f"aof_last_write_status {said.get('aof_last_write_status')}")
+    return int(said["aof_current_size"])
+
+
+def check_logged(sets: int, size: int) -> None:
+    """The log grew by that many SETs. The counts are read one after the other, so a tenth may be missing at either end."""
+    if size < 0.8 * sets * LOGGED:
+        raise RuntimeError(f"redis-server answered {sets} SETs and logged {size} bytes, less than {LOGGED} each")
 
 
 def check_runs(process: subprocess.Popen, name: str, log: str) -> None:

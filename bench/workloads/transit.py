@@ -10,7 +10,7 @@ import os
 from ..commands import run
 from ..systems import MAPPED
 from .block import db_bench, settle
-from .fio import check_syncs, fio, lay_out, timed
+from .fio import check_bytes, check_syncs, check_timed, fio, lay_out, timed
 
 MIB = 1 << 20
 FILE_MIB = 256
@@ -24,7 +24,9 @@ def direct(jobs: int, depth: int, mib: int = FILE_MIB):
         for job in range(jobs):
             lay_out(f"{folder}/{job}", mib // jobs)
         settle()
-        return random_writes(folder, jobs, depth, mib // jobs, *timed(seconds))
+        report = random_writes(folder, jobs, depth, mib // jobs, *timed(seconds))
+        check_timed(report, seconds, write=4096, jobs=jobs)
+        return figures(report)
     return measure
 
 
@@ -41,16 +43,22 @@ def full_cache(depth: int):
             os.mkdir(name)
             lay_out(f"{name}/0", size)
             settle()
-        fio(filled, 1, "--rw=write", "--bs=64k", f"--size={size}m", "--direct=1")
+        check_bytes(fio(filled, 1, "--rw=write", "--bs=64k", f"--size={size}m", "--direct=1")["write"], size * MIB)
         used, of = slots()
-        return random_writes(written, 1, depth, size, f"--runtime={seconds:g}") | {"percent_used_before": round(100 * used / of)}
+        report = random_writes(written, 1, depth, size, f"--runtime={seconds:g}")
+        if report["write"]["io_bytes"] != size * MIB:       # then the time was over
+            check_timed(report, seconds, write=4096)
+        return figures(report) | {"percent_used_before": round(100 * used / of)}
     return measure
 
 
 def random_writes(folder: str, jobs: int, depth: int, mib: int, *options: str) -> dict:
     """What fio says of 4 KiB direct ones, so many in flight of each job, in a file of that size."""
-    report = fio(folder, jobs, "--rw=randwrite", "--bs=4k", f"--size={mib}m", "--direct=1", "--ioengine=libaio", f"--iodepth={depth}",
-                 *options)
+    return fio(folder, jobs, "--rw=randwrite", "--bs=4k", f"--size={mib}m", "--direct=1", "--ioengine=libaio", f"--iodepth={depth}",
+               *options)
+
+
+def figures(report: dict) -> dict:
     return {"value": report["write"]["iops"], **response(report["write"])}
 
 
@@ -60,8 +68,10 @@ def fsync_every(kib: int, mib: int = FILE_MIB):
         lay_out(f"{folder}/0", mib)
         settle()
         # At least two fsyncs, however long they take.
+        written = max(2 * kib, 16 << 10)
         report = fio(folder, 1, "--rw=randwrite", "--bs=4k", f"--size={mib}m", "--direct=1", f"--fsync={kib // 4}",
-                     "--norandommap", f"--io_size={max(2 * kib, 16 << 10)}k")
+                     "--norandommap", f"--io_size={written}k")
+        check_bytes(report["write"], written << 10)
         check_syncs(report, kib // 4)
         sync = report["sync"]["lat_ns"]
         return {"value": 1e9 / sync["mean"], "fsync_mean_us": round(sync["mean"] / 1000, 1),
@@ -79,6 +89,7 @@ def breakdown(mib: int = FILE_MIB, writes: int = 16384):
             run("dmsetup", "message", os.path.basename(MAPPED), "0", "latency", "on")
         report = fio(folder, 1, "--rw=randwrite", "--bs=4k", f"--size={mib}m", "--direct=1", "--norandommap",
                      f"--io_size={writes * 4}k")
+        check_bytes(report["write"], writes * 4096)
         total = report["write"]["lat_ns"]["mean"] * report["write"]["total_ios"]
         found = {"value": report["write"]["iops"], **response(report["write"])}
         if before:

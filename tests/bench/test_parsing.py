@@ -62,12 +62,18 @@ def test_db_bench_did_the_operations_it_was_asked_for():
             block.parse_db_bench(output, "fillsync", 2000)
 
 
+SYSBENCH = """Number of threads: {}
+    transactions:                        {}   (46.59 per sec.)
+    ignored errors:                      {}      (0.00 per sec.)
+    total time:                          {}s
+"""
+
+
 def test_sysbench_did_something_without_errors():
-    said = "    transactions:                        {}   (46.59 per sec.)\n    ignored errors:                      {}      (0.00 per sec.)\n"
-    assert mariadb.rate(said.format(97, 0)) == 46.59
-    for transactions, errors in ((0, 0), (97, 1)):
+    assert mariadb.rate(SYSBENCH.format(8, 97, 0, 2.0821), 8, 2) == 46.59
+    for said in ((8, 0, 0, 2.1), (8, 97, 1, 2.1), (1, 97, 0, 2.1), (8, 97, 0, 1.2)):
         with pytest.raises(CommandFailed):
-            mariadb.rate(said.format(transactions, errors))
+            mariadb.rate(SYSBENCH.format(*said), 8, 2)
 
 
 def test_latencies_of_a_job_that_never_synced():
