@@ -33,7 +33,7 @@ def writes(threads: int, block: int):
         report, busy = observed(seconds, f"--name={JOB}", "--rw=randwrite", f"--bs={block}", f"--size={REGION_MIB}m",
                                 f"--numjobs={threads}", "--thread", "--group_reporting", "--norandommap", "--gtod_reduce=1",
                                 "--invalidate=0", "--output-format=json", *how)
-        check_timed(report, seconds + START, write=block, jobs=threads)
+        check_timed(report, seconds + START, write=block, jobs=threads, depth=8)
         speed = report["write"]["bw_bytes"]
         return {"value": speed / MIB, "cpu_s_per_gib": busy * GIB / speed}
     return measure

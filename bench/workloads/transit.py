@@ -25,7 +25,7 @@ def direct(jobs: int, depth: int, mib: int = FILE_MIB):
             lay_out(f"{folder}/{job}", mib // jobs)
         settle()
         report = random_writes(folder, jobs, depth, mib // jobs, *timed(seconds))
-        check_timed(report, seconds, write=4096, jobs=jobs)
+        check_timed(report, seconds, write=4096, jobs=jobs, depth=depth)
         return figures(report)
     return measure
 
@@ -47,7 +47,7 @@ def full_cache(depth: int):
         used, of = slots()
         report = random_writes(written, 1, depth, size, f"--runtime={seconds:g}")
         if report["write"]["io_bytes"] != size * MIB:       # then the time was over
-            check_timed(report, seconds, write=4096)
+            check_timed(report, seconds, write=4096, depth=depth)
         return figures(report) | {"percent_used_before": round(100 * used / of)}
     return measure
 

@@ -25,6 +25,11 @@ def report(reads=0, writes=3000, size=4096, ms=SECONDS * 1000, syncs=3000):
 def test_a_run_that_did_what_was_asked_for():
     fio.check_timed(report(), SECONDS, write=4096, jobs=JOBS)
     fio.check_timed(report(reads=7), SECONDS, read=4096, write=4096, jobs=JOBS)
+    late = report()
+    late["write"]["io_bytes"] += 400 * 4096         # in flight when the ramp ended
+    fio.check_timed(late, SECONDS, write=4096, jobs=JOBS, depth=256)
+    with pytest.raises(ValueError):
+        fio.check_timed(late, SECONDS, write=4096, jobs=JOBS, depth=32)
 
 
 @pytest.mark.parametrize("did, problem", [
