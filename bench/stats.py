@@ -23,7 +23,10 @@ def row(workload: str, system: str, samples: list[dict]) -> dict:
     made = {"workload": workload, "system": system, "metric": WORKLOADS[workload][0], "value": median(runs),
             "spread": [min(runs), max(runs)], "runs": runs}
     others = sorted({name for sample in samples for name in sample} - {"value"})
-    return made | {name: median(sample[name] for sample in samples if name in sample) for name in others}
+    # A series or a distribution has no median: it is that of the run whose value is nearest to it.
+    middle = min(samples, key=lambda sample: abs(sample["value"] - made["value"]))
+    whole = {name: middle[name] for name in others if isinstance(middle.get(name), (list, dict))}
+    return made | whole | {name: median(sample[name] for sample in samples if name in sample) for name in others if name not in whole}
 
 
 def ratio(table: list[dict], workload: str, of: str, to: str, to_workload: str = "", figure: str = "value") -> float | None:

@@ -72,7 +72,8 @@ def sustained(jobs: int = 4, length: float = 120, window: float = 0.5):
         check_windows(series, length, window)
         mean = sum(series) / len(series)
         least[device] = min(series) * 1024 / MIB
-        return {"value": report["write"]["bw_bytes"] / MIB, "windows": len(series),
+        return {"value": report["write"]["bw_bytes"] / MIB, "windows": len(series), "window_s": window,
+                "series": [round(rate * 1024 / MIB, 2) for rate in series],
                 "windows_below_half": sum(rate < mean / 2 for rate in series)}
     return measure
 
