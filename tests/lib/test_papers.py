@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from bench.experiments import EXPERIMENTS
+from bench.report.questions import DRAWINGS, QUESTIONS
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/papers.md"
@@ -74,3 +75,24 @@ def test_every_experiment_and_target_exists():
 def test_every_link_leads_somewhere():
     for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", PAGE.read_text(encoding="utf-8")):
         assert (PAGE.parent / target).exists(), target
+
+
+def part_of(caption, question):
+    """Whether a question is about that figure, or a part of it: "Figure 2b" of "Figure 2"."""
+    return re.match(rf"{re.escape(caption)}(?![\d.])", question.caption) is not None
+
+
+@pytest.mark.parametrize("document", CAPTIONS)
+def test_the_report_has_every_caption(document):
+    asked = [question for question in QUESTIONS if question.document == document]
+    for caption in CAPTIONS[document]:
+        drawing = caption in DRAWINGS.get(document, ())
+        assert drawing != any(part_of(caption, question) for question in asked), caption
+
+
+@pytest.mark.parametrize("document", CAPTIONS)
+def test_page_and_report_name_the_same_experiments(document):
+    for cells in rows(sections()[document]):
+        if (match := CAPTION.match(cells[0])) and match[0] not in DRAWINGS.get(document, ()):
+            asked = {question.experiment for question in QUESTIONS if question.document == document and part_of(match[0], question)}
+            assert asked - {""} <= set(re.findall(r"`bench/run ([\w-]+)`", cells[1])), cells[0]
