@@ -2,8 +2,8 @@
 /*
  * Latencies, as every module keeps and prints them: for each CPU a sum and a histogram. For the kernel alone.
  *
- * Adding takes no lock and writes one CPU's memory. A reader sums over the CPUs; it may see an addition of the
- * moment in the sum of nanoseconds and not yet in its bin.
+ * Adding takes no lock and writes one CPU's memory. A reader sums over the CPUs; it may see an addition of
+ * the moment in the sum of nanoseconds and not yet in its bin.
  */
 #ifndef FOREBAY_CORE_LATENCY_H
 #define FOREBAY_CORE_LATENCY_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * How long sync calls take, by what they wait for (enum fb_sync_kind). It is always on: it costs a call one more
- * reading of the clock, and two additions to memory of this CPU. vfs/sysfs.c shows it.
+ * How long sync calls take, by what they wait for (enum fb_sync_kind). It is always on: it costs a call one
+ * more reading of the clock, and two additions to memory of this CPU. vfs/sysfs.c shows it.
  *
  * A call that fails isn't counted. Nor are syncfs(2) and sync(2), which are about many files.
  */

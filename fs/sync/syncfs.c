@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * syncfs(2) and sync(2): the lower file system makes durable what is volatile, in all files at once. sync.c is
- * about one file.
+ * syncfs(2) and sync(2): the lower file system makes durable what is volatile, in all files at once. sync.c
+ * is about one file.
  */
 #include "../names/log.h"
 #include "../page/record.h"

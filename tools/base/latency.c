@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Reads the text of core/latency.h: nanoseconds in all, and bins "<N:C". C times it took less than N ns, and at
- * least half of N.
+ * Reads the text of core/latency.h: nanoseconds in all, and bins "<N:C". C times it took less than N ns, and
+ * at least half of N.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "json.h"
@@ -34,10 +35,8 @@ static uint64_t take_bins(const char *text, json_object *bins)
 void latency_add(json_object *json, const char *text)
 {
 	json_object *bins = json_object_new_array();
-	unsigned long long ns = 0;
 
-	sscanf(text, "%llu", &ns);
-	json_add_number(json, "ns", ns);
+	json_add_number(json, "ns", strtoull(text, NULL, 10));
 	json_add_number(json, "count", take_bins(text, bins));
 	json_object_object_add(json, "bins", bins);
 }

@@ -2,8 +2,9 @@
 /*
  * forebay metrics: OpenMetrics text about every mount, write log and transit cache in use.
  *
- * The textfile collector of node_exporter reads the older Prometheus format, in which "# UNIT" and "# EOF" are
- * comments. The text has only counters and gauges, without timestamps, so that the collector takes it, too.
+ * The textfile collector of node_exporter reads the older Prometheus format, in which "# UNIT" and "# EOF"
+ * are comments. The text has only counters, gauges and histograms, without timestamps, so that the collector
+ * takes it, too.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -106,19 +107,21 @@ static void print_value(FILE *to, const struct family *family, json_object *valu
 	}
 }
 
-static void print_labels(FILE *to, const struct source *source, const struct family *family, json_object *object)
+static void print_labels(FILE *to, const struct source *source, const struct family *family,
+			 json_object *object)
 {
 	const struct label *label;
 
 	for (label = source->labels; label->name; label++)
-		print_label(to, label == source->labels, label->name, json_object_object_get(object, label->key));
+		print_label(to, label == source->labels, label->name,
+			    json_object_object_get(object, label->key));
 	for (const char *const *key = family->labels; key && *key; key++)
 		print_label(to, false, *key, json_object_object_get(object, *key));
 }
 
 /* A name with its labels, before the value. */
-static void print_part(FILE *to, const struct source *source, const struct family *family, json_object *object,
-		       const char *suffix)
+static void print_part(FILE *to, const struct source *source, const struct family *family,
+		       json_object *object, const char *suffix)
 {
 	fprintf(to, "%s%s{", family->name, suffix);
 	print_labels(to, source, family, object);
@@ -151,7 +154,8 @@ static void print_histogram(FILE *to, const struct source *source, const struct 
 	fprintf(to, " %llu.%09llu\n", ns / 1000000000, ns % 1000000000);
 }
 
-static void print_sample(FILE *to, const struct source *source, const struct family *family, json_object *object)
+static void print_sample(FILE *to, const struct source *source, const struct family *family,
+			 json_object *object)
 {
 	print_part(to, source, family, object, family->counter ? "_total" : "");
 	print_value(to, family, family->key ? value_of(object, family->key) : NULL);
@@ -168,7 +172,8 @@ static void print_head(FILE *to, const struct family *family)
 }
 
 /* An object without the key, as of an older module, gives no sample. */
-static void print_family(FILE *to, const struct source *source, const struct family *family, json_object *objects)
+static void print_family(FILE *to, const struct source *source, const struct family *family,
+			 json_object *objects)
 {
 	bool any = false;
 

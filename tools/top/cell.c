@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Cells: a number of now, or what a counter gained a second. "-" stands for what can't be said, as for a mount
- * that began after the last look.
+ * Cells: a number of now, or what a counter gained a second. "-" stands for what can't be said, as for a
+ * mount that began after the last look.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 
 static void unknown(char text[CELL_TEXT])
 {
-	strcpy(text, "-");
+	snprintf(text, CELL_TEXT, "-");
 }
 
 /* The mount point, or the name of a mapped device. */
@@ -77,11 +77,12 @@ void cell_left(const struct column *column, const struct change *change, char te
 	uint64_t left = json_number(change->now, column->key), done;
 	double seconds;
 
+	if (left && (!change_of(change, column->other, &done) || !done))
+		return unknown(text);
+	seconds = left ? left * change->seconds / (done * column->unit) : 0;
 	if (!left)
-		strcpy(text, "empty");
-	else if (!change_of(change, column->other, &done) || !done)
-		unknown(text);
-	else if (seconds = left * change->seconds / (done * column->unit), seconds < 100)
+		snprintf(text, CELL_TEXT, "empty");
+	else if (seconds < 100)
 		snprintf(text, CELL_TEXT, "%.0f s", seconds);
 	else
 		snprintf(text, CELL_TEXT, "%.0f min", seconds / 60);

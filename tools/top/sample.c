@@ -53,14 +53,18 @@ static const char *identity(json_object *one)
  *
  * Return: both; they live as long as the samples.
  */
-struct change sample_change(const struct sample *now, const struct sample *before, enum group group, size_t nr)
+struct change sample_change(const struct sample *now, const struct sample *before, enum group group,
+			    size_t nr)
 {
-	struct change change = { json_object_array_get_idx(now->groups[group], nr), NULL, now->when - before->when };
-	size_t n = before->groups[group] ? json_object_array_length(before->groups[group]) : 0;
-	json_object *one;
+	json_object *others = before->groups[group], *one;
+	size_t n = others ? json_object_array_length(others) : 0;
+	struct change change = {
+		.now = json_object_array_get_idx(now->groups[group], nr),
+		.seconds = now->when - before->when,
+	};
 
 	for (size_t i = 0; i < n; i++) {
-		one = json_object_array_get_idx(before->groups[group], i);
+		one = json_object_array_get_idx(others, i);
 		if (!strcmp(identity(one), identity(change.now)))
 			change.before = one;
 	}

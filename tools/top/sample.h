@@ -3,9 +3,9 @@
  * What all caches, write logs and transit caches counted at one moment, as JSON; and what changed between two
  * such moments.
  *
- * top/ shows rates of what the status verbs gather: sample.c takes a sample, cell.c makes text of two of them,
- * table.c lines of these texts, and top.c shows the lines. It uses base/, mapped/, cache/, writelog/ and
- * transit/.
+ * top/ shows rates of what the status verbs gather: sample.c takes a sample, cell.c makes text of two of
+ * them, table.c lines of these texts, and top.c shows the lines. It uses base/, mapped/, cache/, writelog/
+ * and transit/.
  */
 #ifndef FOREBAY_TOOLS_SAMPLE_H
 #define FOREBAY_TOOLS_SAMPLE_H
@@ -18,18 +18,19 @@ enum group { CACHES, WRITELOGS, TRANSITS, NR_GROUPS };
 
 struct sample {
 	double when;			/* seconds of the monotonic clock */
-	json_object *groups[NR_GROUPS];	/* arrays */
+	struct json_object *groups[NR_GROUPS];	/* arrays */
 };
 
 /* One object at two moments. */
 struct change {
-	json_object *now, *before;	/* @before is NULL if the object is new */
+	struct json_object *now, *before;	/* @before is NULL if the object is new */
 	double seconds;
 };
 
 bool sample_take(struct sample *sample);
 void sample_free(struct sample *sample);
-struct change sample_change(const struct sample *now, const struct sample *before, enum group group, size_t nr);
+struct change sample_change(const struct sample *now, const struct sample *before, enum group group,
+			    size_t nr);
 bool change_of(const struct change *change, const char *key, uint64_t *difference);
 
 #endif

@@ -84,7 +84,8 @@ static void add_object(struct lines *lines, const struct column *column, const s
 	}
 }
 
-static void add_group(struct lines *lines, enum group group, const struct sample *now, const struct sample *before)
+static void add_group(struct lines *lines, enum group group, const struct sample *now,
+		      const struct sample *before)
 {
 	size_t n = json_object_array_length(now->groups[group]);
 	struct change change;
@@ -115,7 +116,7 @@ void lines_make(struct lines *lines, const struct sample *now, const struct samp
 	for (int group = 0; group < NR_GROUPS; group++)
 		add_group(lines, group, now, before);
 	if (!lines->n)
-		strcpy(add_line(lines, LINE_NOTE)->text, "No mounted cache, write log or transit cache.");
+		snprintf(add_line(lines, LINE_NOTE)->text, LINE_TEXT, "No mounted cache, write log or transit cache.");
 }
 
 void lines_free(struct lines *lines)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * forebay top: what caches, write logs and transit caches do, a second at a time; on the whole terminal, or as
- * text for a file or a pipe.
+ * forebay top: what caches, write logs and transit caches do, a second at a time; on the whole terminal, or
+ * as text for a file or a pipe.
  */
 #include <ncurses.h>
 #include <poll.h>
@@ -60,7 +60,8 @@ static void draw(struct top *top, const struct lines *lines)
 		top->first = 0;
 	strftime(clock, sizeof(clock), "%H:%M:%S", localtime(&now));
 	erase();
-	mvprintw(0, 0, "forebay top   %s   every %g s   q: quit, +/-: interval, arrows: scroll", clock, top->interval);
+	mvprintw(0, 0, "forebay top   %s   every %g s   q: quit, +/-: interval, arrows: scroll", clock,
+		 top->interval);
 	for (int i = top->first; i < (int)lines->n && i - top->first + 2 < LINES; i++) {
 		attrset(lines->line[i].kind == LINE_TITLE ? A_REVERSE : A_NORMAL);
 		mvaddnstr(i - top->first + 2, 0, lines->line[i].text, COLS);
