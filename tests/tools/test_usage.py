@@ -16,6 +16,7 @@ VERBS = {
     "drain": ["--discard-unplaced", "--quiet"],
     "pin": [], "unpin": [], "attach": [], "detach": [],
     "drop": ["--json"],
+    "doctor": ["--json"],
     "metrics": ["--output"],
     "top": ["--interval", "--count", "--batch"],
     "writelog format": ["--force", "--generations", "--chunk-size", "--align", "--data-checksums", "--uuid", "--json"],

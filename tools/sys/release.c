@@ -26,9 +26,17 @@ static bool names_file(const char *line, const char *file)
 	return end && !strncmp(base, file, strlen(file)) && strchr(".:", base[strlen(file)]);
 }
 
-static bool has_module(const char *release, const char *module)
+/**
+ * module_path - the file of a module for a kernel
+ * @release: of the kernel
+ * @module: its name, as modprobe takes it
+ * @path: set to the file, where this process finds it
+ *
+ * Return: false if the module is not installed for that kernel.
+ */
+bool module_path(const char *release, const char *module, char path[PATH_MAX])
 {
-	char path[PATH_MAX], file[64], *line = NULL;
+	char file[64], *line = NULL;
 	bool found = false;
 	size_t size = 0;
 	FILE *list;
@@ -37,10 +45,20 @@ static bool has_module(const char *release, const char *module)
 	list = fopen(kernel_path(path, MODULES "/%s/modules.dep", release), "re");
 	while (list && !found && getline(&line, &size, list) > 0)
 		found = names_file(line, file);
+	if (found)
+		kernel_path(path, *line == '/' ? "%s%.*s" : MODULES "/%s/%.*s", *line == '/' ? "" : release,
+			    (int)strcspn(line, ":"), line);
 	if (list)
 		fclose(list);
 	free(line);
 	return found;
+}
+
+static bool has_module(const char *release, const char *module)
+{
+	char path[PATH_MAX];
+
+	return module_path(release, module, path);
 }
 
 static int is_release(const struct dirent *entry)
@@ -68,7 +86,11 @@ static void list_releases(const char *module, char *text, size_t size, char newe
 		free(entries);
 }
 
-static void running_release(char release[NAME_MAX + 1])
+/**
+ * running_release - the release of the kernel that runs
+ * @release: set
+ */
+void running_release(char release[NAME_MAX + 1])
 {
 	char path[PATH_MAX];
 

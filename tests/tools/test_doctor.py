@@ -1,0 +1,457 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""forebay doctor: a made-up machine on which nothing is wrong, and one mistake at a time planted in it."""
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from conftest import CHECKOUT, DONE, MIB, USAGE
+from test_status import MOUNTED
+
+WARNINGS, ERRORS = 1, 2
+RELEASE = "6.12.5-amd64"
+MODULES = ("forebay", "dm-forebay-writelog", "dm-forebay-transit")
+CACHE_UUID = "11111111-1111-4111-8111-111111111111"
+ORIGIN_UUID = "33333333-3333-4333-8333-333333333333"
+LOG_LINE = ("/dev/mapper/fast", "/srv/fast", "ext4", "x-systemd.requires=forebay-writelog@fast.service", "0", "2")
+
+
+def run(*words):
+    subprocess.run(words, check=True, capture_output=True)
+
+
+@pytest.fixture(scope="module")
+def images(command, make_store, make_log, tmp_path_factory):
+    """A cache with data and an empty one, a write log that holds writes and an empty one, file systems of the lower disk and
+    of the origin."""
+    folder = tmp_path_factory.mktemp("images")
+    for name, size in {"cache": 8, "cache-full": 8, "log": 4, "log-full": 4, "lower": 8, "casefold": 8, "origin": 8}.items():
+        with open(folder / name, "wb") as image:
+            image.truncate(size * MIB)
+    for name in "cache", "cache-full":
+        run(command, "format", "--uuid", CACHE_UUID, folder / name)
+    run(make_store, folder / "cache-full", *"bind file 0 0 live page 0 0 7 out-of-sync".split())
+    for name in "log", "log-full":
+        run(command, "writelog", "format", folder / name)
+        run(make_log, folder / name, *"bind 16384 TEST-one".split())
+    run(make_log, folder / "log-full", *"open 0 write 8 8".split())
+    run("mkfs.ext4", "-q", folder / "lower")
+    run("mkfs.ext4", "-q", "-O", "casefold", folder / "casefold")
+    run("mkfs.ext4", "-q", "-U", ORIGIN_UUID, "-L", "fast", folder / "origin")
+    return folder
+
+
+class Machine:
+    """Files of /sys, /proc, /etc, /dev and /lib below a folder, and the command that takes them for the machine's."""
+
+    def __init__(self, root, images, library, forebay):
+        self.root, self.images, self.forebay = root, images, forebay
+        self.environment = {"FOREBAY_SYSROOT": str(root), "LD_PRELOAD": str(library), "FAKE_MAPPER": str(root / "mapper"),
+                            "PATH": f"{root}/bin:{os.environ['PATH']}"}
+        self.write("bin/modinfo", '#!/bin/sh\nsed -n "s/^$2: *//p" "$3"\n')
+        os.chmod(root / "bin/modinfo", 0o755)
+        self.kernel()
+        self.devices()
+        self.settings()
+
+    def write(self, path, text="\n"):
+        file = self.root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text if text.endswith("\n") else f"{text}\n")
+
+    def remove(self, path):
+        file = self.root / path
+        shutil.rmtree(file) if file.is_dir() and not file.is_symlink() else file.unlink()
+
+    def replace(self, path, old, new):
+        text = (self.root / path).read_text()
+        assert old in text
+        self.write(path, text.replace(old, new))
+
+    def link(self, path, target):
+        file = self.root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.symlink_to(self.root / target)
+
+    def image(self, disk, name):
+        (self.root / "dev").mkdir(exist_ok=True)
+        run("cp", "--sparse=always", self.images / name, self.root / "dev" / disk)
+
+    def kernel(self):
+        self.write("proc/sys/kernel/osrelease", RELEASE)
+        self.write(f"boot/vmlinuz-{RELEASE}")
+        for module in MODULES:
+            self.write(f"lib/modules/{RELEASE}/updates/{module}.ko", "srcversion: ABC\nsigner: the owner")
+            self.write(f"sys/module/{module.replace('-', '_')}/srcversion", "ABC")
+        self.modules_of(RELEASE, MODULES)
+
+    def modules_of(self, release, modules):
+        self.write(f"lib/modules/{release}/modules.dep", "".join(f"updates/{module}.ko:\n" for module in modules))
+
+    def disk(self, name, number, folder, **attributes):
+        for attribute, value in {"dev": number, **attributes}.items():
+            self.write(f"{folder}/{attribute.replace('__', '/')}", str(value))
+        (self.root / folder / "holders").mkdir()
+        self.link(f"sys/class/block/{name}", folder)
+        self.link(f"sys/dev/block/{number}", folder)
+
+    def memory(self, index):
+        """A namespace in fsdax mode in a region of its own."""
+        region = f"sys/devices/ndbus0/region{index}"
+        self.write(f"{region}/persistence_domain", "memory_controller")
+        self.write(f"{region}/numa_node", "0")
+        for attribute, value in {"size": 8 * MIB, "mode": "memory", "holder": f"pfn{index}.0"}.items():
+            self.write(f"{region}/namespace{index}.0/{attribute}", str(value))
+        self.write(f"{region}/pfn{index}.0/align", "2097152")
+        for device in f"region{index}", f"region{index}/namespace{index}.0", f"region{index}/pfn{index}.0":
+            self.link(f"sys/bus/nd/devices/{Path(device).name}", f"sys/devices/ndbus0/{device}")
+        self.disk(f"pmem{index}", f"259:{index}", f"{region}/pfn{index}.0/block/pmem{index}", queue__dax=1, badblocks="")
+
+    def devices(self):
+        """/srv/db is a cache on pmem0 over nvme0n1; /dev/mapper/fast is a write log on pmem1 over nvme1n1, at /srv/fast."""
+        self.write("sys/devices/ndbus0/provider", "ACPI.NFIT")
+        self.link("sys/bus/nd/devices/ndbus0", "sys/devices/ndbus0")
+        for index in range(2):
+            self.memory(index)
+            self.write(f"sys/devices/pci/nvme{index}/numa_node", "0")
+            self.write(f"sys/devices/system/node/node{index}/distance", "10 21" if index == 0 else "21 10")
+        self.disk("nvme0n1", "259:10", "sys/devices/pci/nvme0/nvme0n1", wwid="TEST-lower")
+        self.disk("nvme1n1", "259:11", "sys/devices/pci/nvme1/nvme1n1", wwid="TEST-one")
+        self.disk("dm-0", "253:0", "sys/devices/virtual/dm-0", dm__name="fast", dm__uuid="FOREBAY-fast")
+        for below in "pmem1", "nvme1n1":
+            self.link(f"sys/class/block/{below}/holders/dm-0", "sys/devices/virtual/dm-0")
+            self.link(f"sys/devices/virtual/dm-0/slaves/{below}", f"sys/class/block/{below}")
+        for disk, name in {"pmem0": "cache", "pmem1": "log", "nvme0n1": "lower", "nvme1n1": "origin"}.items():
+            self.image(disk, name)
+        self.write("dev/mapper/control")
+        for key, value in MOUNTED.items():
+            self.write(f"sys/fs/forebay/pmem0/{key}", str(value))
+        self.target("ok write 3/16 3145728/16777216 4 medium_errors 0 lost_reads 0")
+
+    def target(self, status, name="fast", target="forebay-wlog", table="259:11 259:1 0"):
+        for file, text in {"target": target, "status": status, "table": table}.items():
+            (self.root / "mapper" / name).mkdir(parents=True, exist_ok=True)
+            (self.root / "mapper" / name / file).write_text(text)
+
+    def settings(self):
+        self.write("proc/self/mountinfo", "1 0 259:99 / / rw - ext4 /dev/vda1 rw\n"
+                   "30 1 259:10 / /srv/ssd rw - ext4 /dev/nvme0n1 rw\n"
+                   "40 1 0:50 / /srv/db rw - forebay /srv/ssd rw,cache=/dev/pmem0,mode=auto\n"
+                   "41 1 253:0 / /srv/fast rw - ext4 /dev/mapper/fast rw")
+        self.write("run/systemd/system/x")
+        for kind in "writelog", "transit":
+            self.write(f"usr/lib/systemd/system/forebay-{kind}@.service")
+        self.write("etc/forebay/writelog/fast", 'ORIGIN=/dev/nvme1n1\nLOG="/dev/pmem1"')
+        self.write("etc/lvm/lvm.conf", '\tglobal_filter = [ "r|^/dev/nvme1n1$|", "a|.*|" ]')
+        self.fstab()
+
+    def fstab(self, lower="defaults", upper=f"cache=UUID={CACHE_UUID}", swapped=False, passno=0, log=LOG_LINE):
+        lines = [f"/dev/disk/by-id/nvme-lower /srv/ssd ext4 {lower} 0 2", f"/srv/ssd /srv/db forebay {upper} 0 {passno}"]
+        self.write("etc/fstab", "\n".join([*(reversed(lines) if swapped else lines), " ".join(log)]))
+
+    def mount_lower(self, options, fstype="ext4"):
+        self.replace("proc/self/mountinfo", "ext4 /dev/nvme0n1 rw", f"{fstype} /dev/nvme0n1 {options}")
+
+    def idle_log(self, name):
+        """The mapped device doesn't exist."""
+        self.remove("sys/class/block/dm-0")
+        self.remove("mapper/fast")
+        for below in "pmem1", "nvme1n1":
+            self.remove(f"sys/class/block/{below}/holders/dm-0")
+        self.replace("proc/self/mountinfo", "41 1 253:0 / /srv/fast rw - ext4 /dev/mapper/fast rw\n", "")
+        self.image("pmem1", name)
+
+    def __call__(self, *options, **environment):
+        return self.forebay("doctor", *options, **self.environment, **environment)
+
+
+@pytest.fixture
+def machine(tmp_path, images, fake_mapper, forebay):
+    return Machine(tmp_path / "root", images, fake_mapper, forebay)
+
+
+def test_nothing_is_wrong(machine):
+    result = machine()
+    assert (result.status, result.err) == (DONE, "")
+    assert re.fullmatch(r"\d+ checks: 0 errors, 0 warnings\n", result.out)
+    shown = machine("--json").json
+    assert (shown["findings"], shown["unseen"], shown["errors"], shown["warnings"]) == ([], [], 0, 0)
+
+
+def attribute(path, value):
+    return lambda m: m.write(path, value)
+
+
+def module_of_another_kernel(m):
+    m.modules_of(RELEASE, ())
+    m.modules_of("6.12.9-amd64", MODULES)
+
+
+def newer_kernel(m):
+    m.modules_of("6.12.10-amd64", ())
+    m.write("boot/vmlinuz-6.12.10-amd64")
+    m.write("var/lib/dkms/forebay/x")
+    m.write("lib/modules/6.12.10-amd64/build/x")
+
+
+def unsigned(m, demand):
+    demand(m)
+    m.write(f"lib/modules/{RELEASE}/updates/forebay.ko", "srcversion: ABC")
+
+
+def secure_boot(m):
+    file = m.root / "sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(b"\x06\0\0\0\x01")
+
+
+def other_mode(m, mode, holder):
+    """A third namespace, which nothing uses."""
+    m.memory(2)
+    m.write("sys/bus/nd/devices/namespace2.0/mode", mode)
+    m.write("sys/bus/nd/devices/namespace2.0/holder", holder)
+    m.remove("sys/class/block/pmem2")
+
+
+def small_partition(m):
+    m.disk("pmem0p1", "259:20", "sys/devices/ndbus0/region0/pfn0.0/block/pmem0/pmem0p1", partition=1, start=34)
+    m.write("dev/pmem0p1")
+
+
+def emulated(m):
+    m.write("sys/class/block/pmem0/emu/persistence", "memory_controller")
+    m.write("sys/fs/forebay/pmem0/volatile_cache", "1")
+
+
+def unmounted(m):
+    m.remove("sys/fs/forebay/pmem0")
+    m.replace("proc/self/mountinfo", "40 1 0:50 / /srv/db rw - forebay /srv/ssd rw,cache=/dev/pmem0,mode=auto\n", "")
+    m.image("pmem0", "cache-full")
+
+
+def origin_mounted(m):
+    m.idle_log("log-full")
+    m.write("proc/self/mountinfo", (m.root / "proc/self/mountinfo").read_text() + "42 1 259:11 / /mnt rw - ext4 /dev/nvme1n1 rw")
+
+
+def lvm(m, settings):
+    """The origin is a physical volume."""
+    label = bytearray(8 * MIB)
+    uuid = b"abcdefghijklmnopqrstuvwxyz012345"
+    body = (32).to_bytes(4, "little") + b"LVM2 001" + uuid + (8 * MIB).to_bytes(8, "little")
+    label[512:520], label[520:528], label[532:532 + len(body)] = b"LABELONE", (1).to_bytes(8, "little"), body
+    crc = 0xf597a6cf
+    for byte in label[532:1024]:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0xedb88320 if crc & 1 else 0)
+    label[528:532] = crc.to_bytes(4, "little")
+    (m.root / "dev/nvme1n1").write_bytes(label)
+    m.write("etc/lvm/lvm.conf", settings)
+
+
+MISTAKES = {
+    "the module is for another kernel":
+        (module_of_another_kernel, "module", "error", "forebay", "reboot into 6.12.9-amd64"),
+    "the module is nowhere": (lambda m: m.modules_of(RELEASE, ()), "module", "error", "forebay", "make install"),
+    "the module was not built for the newest kernel":
+        (newer_kernel, "next-kernel", "warning", "6.12.10-amd64", "dkms autoinstall -k 6.12.10-amd64"),
+    "the module is not loaded":
+        (lambda m: m.remove("sys/module/forebay"), "module-loaded", "warning", "forebay", "modprobe forebay"),
+    "an older module is loaded":
+        (attribute("sys/module/dm_forebay_writelog/srcversion", "OLD"), "module-version", "warning", "dm-forebay-writelog",
+         "modprobe -r dm-forebay-writelog"),
+    "secure boot and no signature": (lambda m: unsigned(m, secure_boot), "signature", "error", "forebay", "mokutil --import"),
+    "sig_enforce and no signature":
+        (lambda m: unsigned(m, attribute("sys/module/module/parameters/sig_enforce", "Y")), "signature", "error", "forebay",
+         "mokutil --import"),
+    "raw mode": (lambda m: other_mode(m, "raw", ""), "memory-mode", "warning", "namespace2.0",
+                 "ndctl create-namespace -f -e namespace2.0 -m fsdax"),
+    "sector mode": (lambda m: other_mode(m, "safe", "btt2.0"), "memory-mode", "warning", "namespace2.0", "-m fsdax"),
+    "devdax mode": (lambda m: other_mode(m, "dax", "dax2.0"), "memory-mode", "warning", "namespace2.0", "-m fsdax"),
+    "virtio-pmem": (attribute("sys/devices/ndbus0/provider", "virtio-pmem"), "memory-mode", "error", "namespace1.0", "host"),
+    "small pages": (attribute("sys/bus/nd/devices/pfn0.0/align", "4096"), "alignment", "warning", "namespace0.0", "--align=2M"),
+    "a partition in the middle of a page": (small_partition, "alignment", "error", "/dev/pmem0p1", "parted"),
+    "no persistence domain":
+        (attribute("sys/bus/nd/devices/region0/persistence_domain", ""), "persistence", "warning", "namespace0.0", "firmware"),
+    "a read-only region": (attribute("sys/bus/nd/devices/region0/read_only", "1"), "persistence", "error", "namespace0.0", "dmesg"),
+    "bad blocks": (attribute("sys/class/block/pmem0/badblocks", "8 8\n64 1"), "bad-blocks", "error", "/dev/pmem0",
+                   "forebay check /dev/pmem0"),
+    "memmap=": (attribute("sys/devices/ndbus0/provider", "e820"), "volatile", "warning", "namespace0.0", "trying"),
+    "an emulated device": (emulated, "volatile", "warning", "/dev/pmem0", "forebay format"),
+    "the disk of a cache is far away":
+        (attribute("sys/devices/pci/nvme0/numa_node", "1"), "distance", "warning", "/dev/pmem0", "node 1"),
+    "the disk of a write log is far away":
+        (attribute("sys/devices/pci/nvme1/numa_node", "1"), "distance", "warning", "/dev/pmem1", "node 1"),
+    "writeback fails": (attribute("sys/fs/forebay/pmem0/last_error", "-28"), "writeback", "error", "/srv/db", "Make room"),
+    "lost pages": (attribute("sys/fs/forebay/pmem0/pages_lost", "2"), "lost-pages", "error", "/srv/db", "forebay check --repair"),
+    "unplaced pages":
+        (attribute("sys/fs/forebay/pmem0/pages_unplaced", "1"), "lost-pages", "warning", "/srv/db", "--discard-unplaced"),
+    "syncs find the cache full": (attribute("sys/fs/forebay/pmem0/cache_full", "5"), "cache-size", "warning", "/srv/db", "larger"),
+    "a cache of unwritten pages":
+        (attribute("sys/fs/forebay/pmem0/pages_out_of_sync", "901"), "cache-size", "warning", "/srv/db", "larger"),
+    "no name log over this file system":
+        (attribute("sys/fs/forebay/pmem0/names_state", "unfit: is neither ext4 nor xfs"), "name-log", "warning", "/srv/db", "xfs"),
+    "a cache with data is not mounted":
+        (unmounted, "unmounted", "error", "/dev/pmem0", f"mount -t forebay -o cache=UUID={CACHE_UUID}"),
+    "nobarrier": (lambda m: m.mount_lower("rw,nobarrier"), "barriers", "error", "/srv/db", "remount,barrier /srv/ssd"),
+    "barrier=0": (lambda m: m.mount_lower("rw,barrier=0"), "barriers", "error", "/srv/db", "remount,barrier /srv/ssd"),
+    "data=journal": (lambda m: m.mount_lower("rw,data=journal"), "lower-options", "warning", "/srv/db", "data=journal"),
+    "dax": (lambda m: m.mount_lower("rw,dax=always"), "lower-options", "error", "/srv/db", "dax"),
+    "discard": (lambda m: m.mount_lower("rw,discard"), "lower-options", "warning", "/srv/db", "fstrim.timer"),
+    "a lower file system that doesn't do":
+        (lambda m: m.mount_lower("rw", "tmpfs"), "lower-type", "error", "/srv/db", "in /etc/fstab"),
+    "a lower file system that is read-only": (lambda m: m.mount_lower("ro"), "lower-type", "error", "/srv/db", "remount,rw"),
+    "casefold": (lambda m: m.image("nvme0n1", "casefold"), "casefold", "error", "/srv/db", "tune2fs -O ^casefold /dev/nvme0n1"),
+    "a line without a cache": (lambda m: m.fstab(upper="defaults"), "fstab-cache", "error", "/srv/db", "cache=UUID="),
+    "a cache by its number":
+        (lambda m: m.fstab(upper="cache=/dev/pmem0"), "fstab-cache", "warning", "/srv/db", f"cache=UUID={CACHE_UUID}"),
+    "a cache that does not exist":
+        (lambda m: m.fstab(upper="cache=/dev/disk/by-id/pmem-x"), "fstab-cache", "error", "/srv/db", "forebay probe"),
+    "fsck of a mount": (lambda m: m.fstab(passno=2), "fstab-cache", "warning", "/srv/db", "0 0"),
+    "lines in the wrong order": (lambda m: m.fstab(swapped=True), "fstab-order", "warning", "/srv/db", "put the line of /srv/ssd first"),
+    "nofail above only":
+        (lambda m: m.fstab(upper=f"cache=UUID={CACHE_UUID},nofail"), "fstab-nofail", "warning", "/srv/db", "nofail to the line of /srv/ssd"),
+    "nofail below only": (lambda m: m.fstab(lower="nofail"), "fstab-nofail", "warning", "/srv/db", "nofail to the line of /srv/db"),
+    "a line that doesn't ask for its unit":
+        (lambda m: m.fstab(log=(*LOG_LINE[:3], "defaults", "0", "2")), "fstab-unit", "error", "/srv/fast",
+         "x-systemd.requires=forebay-writelog@fast.service"),
+    "nofail, and services start before":
+        (lambda m: m.fstab(log=(*LOG_LINE[:3], LOG_LINE[3] + ",nofail", "0", "2")), "fstab-unit", "warning", "/srv/fast",
+         "x-systemd.before=local-fs.target"),
+    "a unit that nothing starts":
+        (lambda m: m.fstab(log=("#",)), "units", "warning", "/etc/forebay/writelog/fast", "systemctl enable forebay-writelog@fast.service"),
+    "no unit": (lambda m: m.remove("usr/lib/systemd/system/forebay-writelog@.service"), "units", "error", "/etc/forebay/writelog/fast",
+                "make install"),
+    "a setting without a device":
+        (attribute("etc/forebay/writelog/fast", "ORIGIN=/dev/nvme1n1"), "settings", "error", "/etc/forebay/writelog/fast", "LOG="),
+    "a setting of a device that does not exist":
+        (attribute("etc/forebay/writelog/fast", "ORIGIN=/dev/sdz\nLOG=/dev/pmem1"), "settings", "error", "/etc/forebay/writelog/fast",
+         "ls -l /dev/disk/by-id"),
+    "a write log that failed": (lambda m: m.target("failed write 3/16 3/16 0 "), "targets", "error", "fast", "writelog resume fast"),
+    "an origin that fails": (lambda m: m.target("error write 3/16 3/16 0 "), "targets", "error", "fast", "writelog status fast"),
+    "a damaged write log": (lambda m: m.target("ok write 3/16 3/16 2 medium_errors 1"), "targets", "error", "fast", "ndctl list -M"),
+    "a full write log": (lambda m: m.target("ok write 15/16 3/16 2 medium_errors 0"), "targets", "warning", "fast", "writelog flush fast"),
+    "a transit cache whose device fails":
+        (lambda m: m.target("error transit 1/16 2 refused 1", "quick", "forebay-transit", "259:10 0"), "targets", "error", "quick",
+         "transit status quick"),
+    "an origin visible without its log":
+        (lambda m: m.idle_log("log-full"), "origin-visible", "error", "/dev/nvme1n1", "forebay writelog create NAME /dev/nvme1n1 /dev/pmem1"),
+    "an origin mounted without its log": (origin_mounted, "origin-visible", "error", "/dev/nvme1n1", "umount /mnt"),
+    "a line with the origin's UUID":
+        (lambda m: m.fstab(log=(f"UUID={ORIGIN_UUID}", *LOG_LINE[1:])), "origin-fstab", "error", "/srv/fast", "/dev/mapper/NAME"),
+    "a line with the origin's label":
+        (lambda m: m.fstab(log=("LABEL=fast", *LOG_LINE[1:])), "origin-fstab", "error", "/srv/fast", "/dev/mapper/NAME"),
+    "LVM may take the origin":
+        (lambda m: lvm(m, '# global_filter = [ "r|/dev/nvme1n1|" ]\nglobal_filter = [ "a|.*|", "r|^/dev/nvme1n1$|" ]'), "origin-lvm",
+         "error", "/dev/nvme1n1", "global_filter"),
+}
+
+# What one mistake brings along: the unit of a line that names the origin is asked for by no line.
+BESIDES = {"a line with the origin's UUID": {"units"}, "a line with the origin's label": {"units"}}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_mistake(machine, mistake):
+    """It is found, on the right object, with a command; and nothing else is found."""
+    plant, check, severity, thing, command = MISTAKES[mistake]
+    plant(machine)
+    result = machine("--json")
+    shown = result.json
+    assert not result.err and not shown["unseen"]
+    assert {finding["check"] for finding in shown["findings"]} - BESIDES.get(mistake, set()) == {check}
+    finding = next(finding for finding in shown["findings"] if finding["check"] == check and finding["object"] == thing)
+    assert finding["severity"] == severity and finding["found"] and command in "\n".join(finding["mend"])
+    severe = any(finding["severity"] == "error" for finding in shown["findings"])
+    assert result.status == (ERRORS if severe else WARNINGS)
+    assert shown["errors"] + shown["warnings"] == len(shown["findings"])
+
+
+def test_every_check_has_a_mistake(machine):
+    """A check that no mistake triggers could be one that never finds anything."""
+    assert {check["name"] for check in machine("--json").json["checks"]} == {mistake[1] for mistake in MISTAKES.values()}
+
+
+@pytest.mark.parametrize("plant", [
+    lambda m: lvm(m, 'global_filter = [ "r|^/dev/nvme1n1$|", "a|.*|" ]'),
+    lambda m: m.idle_log("log"),
+    lambda m: m.remove("etc/fstab") or m.remove("etc/forebay/writelog/fast"),
+    lambda m: m.fstab(lower="nofail", upper=f"cache=UUID={CACHE_UUID},nofail"),
+    lambda m: m.mount_lower("rw,dax=inode"),
+    lambda m: m.remove("etc/forebay/writelog/fast") or m.remove("run/systemd"),
+    secure_boot,
+], ids=["a filter refuses the origin", "an idle log is empty", "nothing at boot", "nofail twice", "dax=inode", "no systemd",
+        "secure boot and a signature"])
+def test_no_mistake(machine, plant):
+    plant(machine)
+    shown = machine("--json").json
+    assert shown["findings"] == [] and shown["unseen"] == []
+
+
+def test_sector_mode_for_a_transit_cache(machine):
+    """A namespace in sector mode that something is mapped over."""
+    other_mode(machine, "safe", "btt2.0")
+    machine.write("sys/bus/nd/devices/btt2.0/block/pmem2s/x")
+    machine.write("sys/class/block/pmem2s/holders/dm-1")
+    assert machine("--json").json["findings"] == []
+
+
+def test_text(machine):
+    """A line for the finding, indented lines for what to do, and a count."""
+    machine.mount_lower("rw,discard,nobarrier")
+    result = machine()
+    assert result.status == ERRORS
+    lines = result.out.splitlines()
+    assert lines[0].startswith("error /srv/db: its lower file system, /srv/ssd, is mounted without barriers")
+    assert lines[0].endswith("[barriers]") and lines[1] == "    mount -o remount,barrier /srv/ssd"
+    assert lines[-1].endswith(" checks: 1 error, 1 warning")
+
+
+def test_without_root(command, images, fake_mapper, forebay):
+    """What could not be examined is named, and the machine is not called well."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        machine = Machine(Path(folder) / "root", images, fake_mapper, forebay)
+        for name in "pmem0", "pmem1", "nvme0n1", "mapper/control":
+            os.chmod(machine.root / "dev" / name, 0o600)
+        shutil.copy(command, folder)
+        program = [f"{folder}/forebay", "doctor"]
+        environment = {**os.environ, "FOREBAY_SYSROOT": str(machine.root), "PATH": machine.environment["PATH"]}
+        drop = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
+        done = subprocess.run(program, capture_output=True, text=True, env=environment, cwd="/", check=False, **drop)
+        assert done.returncode == WARNINGS and not done.stderr
+        for line in ("not examined /dev/pmem0: can't tell whether it is a cache: Permission denied [unmounted]",
+                     "not examined /dev/pmem1: can't tell whether it is a write log: Permission denied [origin-visible]",
+                     "not examined /dev/nvme0n1: can't read the superblock of the lower file system: Permission denied [casefold]"):
+            assert line in done.stdout
+        assert "device-mapper: can't ask it" in done.stdout and "sudo forebay doctor" in done.stdout
+        assert re.search(r"checks: 0 errors, 0 warnings, \d+ not examined\n$", done.stdout)
+
+
+def test_nothing_is_changed(machine):
+    """The command writes to no file of the machine."""
+    machine.idle_log("log-full")
+
+    def state():
+        return {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in machine.root.rglob("*")
+                if path.is_file() and path.stat().st_size < 64 * MIB}
+    before = state()
+    assert machine().status == ERRORS
+    assert state() == before and len(before) > 50
+
+
+def test_arguments(forebay):
+    result = forebay("doctor", "more")
+    assert result.status == USAGE and "unexpected argument 'more'" in result.err
+
+
+def test_manual_lists_every_check(machine):
+    names = {check["name"] for check in machine("--json").json["checks"]}
+    text = (CHECKOUT / "docs/man/forebay-doctor.8").read_text()
+    table = re.search(r"^\.Sh CHECKS\n(.*?)^\.Sh ", text, re.MULTILINE | re.DOTALL)[1]
+    assert {word for line in re.findall(r"^\.It Cm (.*)$", table, re.MULTILINE) for word in line.split(" , ")} == names
