@@ -17,8 +17,8 @@
 enum exit_status {
 	DONE = 0,
 	REPAIRED = 1,	/* check --repair: all damage was repaired */
-	WARNINGS = 1,	/* doctor: warnings, or something that could not be examined */
-	ERRORS = 2,	/* doctor: errors, and maybe warnings */
+	WARNED = 1,	/* doctor: warnings, or something that could not be examined */
+	FAULTY = 2,	/* doctor: errors, and maybe warnings */
 	LEFT = 4,	/* check: inconsistencies; drain, drop, flush, remove: something is left */
 	FAILED = 8,	/* refused, or failed */
 	USAGE = 16,

@@ -64,13 +64,15 @@ static void judge_lost(struct doctor *doctor, const struct disk *disk, const cha
 	uint64_t lost = number(disk, "pages_lost"), unplaced = number(disk, "pages_unplaced");
 
 	if (lost) {
-		found(doctor, ERROR, object, "the cache can't read %lu page%s that the lower file system lacks", lost,
+		found(doctor, ERROR, object,
+		      "the cache can't read %lu page%s that the lower file system lacks", lost,
 		      PLURAL(lost));
-		mend(doctor, "umount %s && forebay check --repair %s, then restore the files", object, disk->path);
+		mend(doctor, "umount %s && forebay check --repair %s, then restore the files", object,
+		     disk->path);
 	}
 	if (unplaced) {
-		found(doctor, WARNING, object, "%lu page%s of the cache ha%s no file that can be opened", unplaced,
-		      PLURAL(unplaced), unplaced == 1 ? "s" : "ve");
+		found(doctor, WARNING, object, "%lu page%s of the cache ha%s no file that can be opened",
+		      unplaced, PLURAL(unplaced), unplaced == 1 ? "s" : "ve");
 		mend(doctor, "forebay drain --discard-unplaced %s (loses the pages)", object);
 	}
 }
@@ -92,7 +94,8 @@ static void judge_size(struct doctor *doctor, const struct disk *disk, const cha
 	char size[SIZE_TEXT], all[SIZE_TEXT];
 
 	if (full * 100 > syncs * MAX_FULL_SYNCS)
-		found(doctor, WARNING, object, "%lu of %lu syncs found too few free pages in a cache of %s", full, syncs,
+		found(doctor, WARNING, object, "%lu of %lu syncs found too few free pages in a cache of %s",
+		      full, syncs,
 		      size_text(all, total << PS_PAGE_SHIFT));
 	else if (total && pages * 100 > total * MAX_FULL_PAGES)
 		found(doctor, WARNING, object, "%s of a cache of %s wait to be written back",
@@ -120,7 +123,8 @@ static void judge_names(struct doctor *doctor, const struct disk *disk, const ch
 		return;
 	found(doctor, WARNING, object, "the cache has a name log, which is off: the lower file system %s",
 	      state + 5 + strspn(state + 5, ": "));
-	mend(doctor, "use ext4 with a journal or xfs below, mounted with barriers; or umount %s && forebay format %s (without --names)",
+	mend(doctor,
+	     "use ext4 with a journal or xfs below, mounted with barriers; or umount %s && forebay format %s (without --names)",
 	     object, disk->path);
 }
 
@@ -148,10 +152,12 @@ static void judge_store(struct doctor *doctor, const struct disk *disk, const st
 	}
 	if (!counts.pages_out_of_sync && !counts.files_unflushed && !counts.names_records)
 		return;
-	found(doctor, ERROR, disk->path, "this cache is not mounted and holds what its lower directory lacks: %s, %llu sizes or times, %llu changes of names",
+	found(doctor, ERROR, disk->path,
+	      "this cache is not mounted and holds what its lower directory lacks: %s, %llu sizes or times, %llu changes of names",
 	      size_text(size, counts.pages_out_of_sync << PS_PAGE_SHIFT), counts.files_unflushed,
 	      counts.names_records);
-	mend(doctor, "mount -t forebay -o cache=UUID=%s LOWER MOUNTPOINT (before anything writes to LOWER; its file system has UUID %s)",
+	mend(doctor,
+	     "mount -t forebay -o cache=UUID=%s LOWER MOUNTPOINT (before anything writes to LOWER; its file system has UUID %s)",
 	     disk->identity.uuid, uuid_text(uuid, ps->super.lower_uuid));
 }
 
@@ -168,7 +174,8 @@ void check_unmounted(struct doctor *doctor)
 		struct ps ps;
 
 		if (disk->error)
-			unseen(doctor, disk->path, "can't tell whether it is a cache: %s", strerror(disk->error));
+			unseen(doctor, disk->path, "can't tell whether it is a cache: %s",
+			       strerror(disk->error));
 		if (disk->mounted || disk->held || !disk->identity.type ||
 		    strcmp(disk->identity.type, TYPE_CACHE) ||
 		    !device_open(&dev, node(path, disk), DEVICE_SHARED))

@@ -57,7 +57,8 @@ static int distance_between(int from, int to)
 {
 	char path[PATH_MAX], text[1024], *at = text;
 
-	if (!kernel_read(kernel_path(path, "/sys/devices/system/node/node%d/distance", from), text, sizeof(text)))
+	if (!kernel_read(kernel_path(path, "/sys/devices/system/node/node%d/distance", from), text,
+			 sizeof(text)))
 		return 0;
 	for (int i = 0; i < to && *at; i++) {
 		at += strcspn(at, " ");
@@ -72,9 +73,11 @@ static void compare(struct doctor *doctor, const struct disk *memory, const stru
 
 	if (a < 0 || b < 0 || a == b)
 		return;
-	found(doctor, WARNING, memory->path, "it is at NUMA node %d, and %s, which it is in front of, at node %d (distance %d)",
+	found(doctor, WARNING, memory->path,
+	      "it is at NUMA node %d, and %s, which it is in front of, at node %d (distance %d)",
 	      a, disk->path, b, distance_between(a, b));
-	mend(doctor, "put the disk or the persistent memory in a slot of the same processor; or use a namespace of node %d (ndctl list -v)",
+	mend(doctor,
+	     "put the disk or the persistent memory in a slot of the same processor; or use a namespace of node %d (ndctl list -v)",
 	     b);
 }
 

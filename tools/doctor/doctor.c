@@ -31,7 +31,8 @@ static const struct check {
 	{ "module", "the modules are installed for the kernel that runs", check_module },
 	{ "next-kernel", "the modules are installed for the newest kernel", check_next_kernel },
 	{ "module-loaded", "the modules are loaded that fstab and units need", check_module_loaded },
-	{ "module-version", "the modules that are loaded are those that are installed", check_module_version },
+	{ "module-version", "the modules that are loaded are those that are installed",
+	  check_module_version },
 	{ "signature", "the modules are signed if the kernel demands that", check_signature },
 	{ "memory-mode", "persistent memory is in a mode that Forebay can use", check_memory_mode },
 	{ "alignment", "persistent memory can be mapped in large pages", check_alignment },
@@ -141,7 +142,8 @@ static void print_finding(json_object *finding)
 	bool is_error = !strcmp(json_text(finding, "severity"), "error");
 	json_object *steps = json_object_object_get(finding, "mend");
 
-	printf("%s%s%s ", style(stdout, is_error ? RED : YELLOW), json_text(finding, "severity"), plain(stdout));
+	printf("%s%s%s ", style(stdout, is_error ? RED : YELLOW), json_text(finding, "severity"),
+	       plain(stdout));
 	printf("%s: %s [%s]\n", json_text(finding, "object"), json_text(finding, "found"),
 	       json_text(finding, "check"));
 	for (size_t i = 0; i < json_object_array_length(steps); i++)
@@ -164,7 +166,8 @@ static void print_all(const struct doctor *doctor)
 	if (nr_unseen && geteuid())
 		puts("    sudo forebay doctor");
 	printf("%s%zu checks: %u error%s, %u warning%s", nr + nr_unseen ? "\n" : "", ARRAY_SIZE(checks),
-	       doctor->nr_errors, PLURAL(doctor->nr_errors), doctor->nr_warnings, PLURAL(doctor->nr_warnings));
+	       doctor->nr_errors, PLURAL(doctor->nr_errors), doctor->nr_warnings,
+	       PLURAL(doctor->nr_warnings));
 	if (nr_unseen)
 		printf(", %zu not examined", nr_unseen);
 	putchar('\n');
@@ -200,8 +203,8 @@ static void print_as_json(const struct doctor *doctor)
 static enum exit_status verdict(const struct doctor *doctor)
 {
 	if (doctor->nr_errors)
-		return ERRORS;
-	return doctor->nr_warnings || json_object_array_length(doctor->unseen) ? WARNINGS : DONE;
+		return FAULTY;
+	return doctor->nr_warnings || json_object_array_length(doctor->unseen) ? WARNED : DONE;
 }
 
 static enum exit_status doctor_run(const struct verb *verb, int argc, char **argv)

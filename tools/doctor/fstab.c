@@ -37,11 +37,13 @@ static void judge_cache(void *arg, struct libmnt_fs *line)
 		found(doctor, ERROR, target, "its line in " FSTAB " names no cache");
 		mend(doctor, "in " FSTAB ": add the option cache=UUID=... (forebay probe DEVICE prints it)");
 	} else if (is_numbered(cache)) {
-		found(doctor, WARNING, target, "its line in " FSTAB " names the cache %s, which may be another device after a reboot",
+		found(doctor, WARNING, target,
+		      "its line in " FSTAB " names the cache %s, which may be another device after a reboot",
 		      cache);
 		mend(doctor, "in " FSTAB ": cache=UUID=%s", uuid_of(&doctor->machine, cache));
 	} else if (!strncmp(cache, "/dev/", 5) && !exists(cache)) {
-		found(doctor, ERROR, target, "its line in " FSTAB " names the cache %s, which does not exist", cache);
+		found(doctor, ERROR, target, "its line in " FSTAB " names the cache %s, which does not exist",
+		      cache);
 		mend(doctor, "ls -l /dev/disk/by-id; forebay probe DEVICE");
 	}
 	if (mnt_fs_get_passno(line) > 0) {
@@ -99,7 +101,8 @@ static void judge_order(void *arg, struct libmnt_fs *line)
 	find_lower(&search);
 	if (!search.best || !search.best_is_later)
 		return;
-	found(arg, WARNING, mnt_fs_get_target(line), "its line in " FSTAB " precedes that of its lower file system, %s: mount -a fails",
+	found(arg, WARNING, mnt_fs_get_target(line),
+	      "its line in " FSTAB " precedes that of its lower file system, %s: mount -a fails",
 	      mnt_fs_get_target(search.best));
 	mend(arg, "in " FSTAB ": put the line of %s first", mnt_fs_get_target(search.best));
 }
@@ -127,7 +130,8 @@ static void judge_nofail(void *arg, struct libmnt_fs *line)
 	lower = has_option(search.best, "nofail");
 	if (upper == lower)
 		return;
-	found(arg, WARNING, mnt_fs_get_target(line), "its line in " FSTAB " has %s nofail, and that of its lower file system, %s, has %s: a missing disk ends the boot in emergency mode",
+	found(arg, WARNING, mnt_fs_get_target(line),
+	      "its line in " FSTAB " has %s nofail, and that of its lower file system, %s, has %s: a missing disk ends the boot in emergency mode",
 	      upper ? "an option" : "no", mnt_fs_get_target(search.best), lower ? "it" : "none");
 	mend(arg, "in " FSTAB ": add nofail to the line of %s (or take it out of the other)",
 	     mnt_fs_get_target(upper ? search.best : line));
@@ -170,12 +174,14 @@ static void judge_unit(void *arg, struct libmnt_fs *line)
 	snprintf(unit, sizeof(unit), "forebay-%s@%.128s.service", kind, source + 12);
 	snprintf(path, sizeof(path), "/etc/systemd/system/local-fs.target.wants/%s", unit);
 	if (!has_option(line, "x-systemd.requires") && !exists(path)) {
-		found(doctor, ERROR, target, "its line in " FSTAB " doesn't ask for the unit that makes %s", source);
+		found(doctor, ERROR, target, "its line in " FSTAB " doesn't ask for the unit that makes %s",
+		      source);
 		mend(doctor, "in " FSTAB ": add the option x-systemd.requires=%s", unit);
 		mend(doctor, "systemctl daemon-reload");
 	}
 	if (has_option(line, "nofail") && !has_option(line, "x-systemd.before")) {
-		found(doctor, WARNING, target, "its line in " FSTAB " has nofail, so services may start before the mount");
+		found(doctor, WARNING, target,
+		      "its line in " FSTAB " has nofail, so services may start before the mount");
 		mend(doctor, "in " FSTAB ": add the option x-systemd.before=local-fs.target");
 	}
 }

@@ -77,7 +77,8 @@ static void judge_barriers(struct doctor *doctor, const char *object, struct lib
 
 	if (!has_option(lower, "nobarrier") && !option_is(lower, "barrier", "0"))
 		return;
-	found(doctor, ERROR, object, "its lower file system, %s, is mounted without barriers: a power cut loses what the cache has given up",
+	found(doctor, ERROR, object,
+	      "its lower file system, %s, is mounted without barriers: a power cut loses what the cache has given up",
 	      target);
 	mend(doctor, "mount -o remount,barrier %s", target);
 	mend(doctor, "in /etc/fstab: take nobarrier or barrier=0 out of the line of %s", target);
@@ -92,24 +93,33 @@ void check_barriers(struct doctor *doctor)
 	each_lower(doctor, judge_barriers);
 }
 
+/* Without a value the option means "always". */
+static bool is_dax(struct libmnt_fs *lower)
+{
+	return has_option(lower, "dax") && !option_is(lower, "dax", "inode") && !option_is(lower, "dax", "never");
+}
+
 static void judge_options(struct doctor *doctor, const char *object, struct libmnt_fs *lower)
 {
 	const char *target = mnt_fs_get_target(lower), *source = mnt_fs_get_source(lower) ?: "its device";
 
 	if (option_is(lower, "data", "journal")) {
-		found(doctor, WARNING, object, "its lower file system, %s, is mounted with data=journal: each page is written twice",
+		found(doctor, WARNING, object,
+		      "its lower file system, %s, is mounted with data=journal: each page is written twice",
 		      target);
-		mend(doctor, "in /etc/fstab: take data=journal out of the line of %s; then umount and mount", target);
+		mend(doctor, "in /etc/fstab: take data=journal out of the line of %s; then umount and mount",
+		     target);
 		mend(doctor, "tune2fs -o ^journal_data %s (if the file system has it as default)", source);
 	}
-	if (option_is(lower, "dax", "always") || (has_option(lower, "dax") && !option_is(lower, "dax", "inode") &&
-						 !option_is(lower, "dax", "never"))) {
-		found(doctor, ERROR, object, "its lower file system, %s, is mounted with dax: Forebay never caches its files",
+	if (is_dax(lower)) {
+		found(doctor, ERROR, object,
+		      "its lower file system, %s, is mounted with dax: Forebay never caches its files",
 		      target);
 		mend(doctor, "in /etc/fstab: take dax out of the line of %s; then umount and mount", target);
 	}
 	if (has_option(lower, "discard")) {
-		found(doctor, WARNING, object, "its lower file system, %s, discards at each deletion, which delays writeback",
+		found(doctor, WARNING, object,
+		      "its lower file system, %s, discards at each deletion, which delays writeback",
 		      target);
 		mend(doctor, "mount -o remount,nodiscard %s, and take discard out of /etc/fstab", target);
 		mend(doctor, "systemctl enable --now fstrim.timer");
@@ -134,13 +144,15 @@ static void judge_type(struct doctor *doctor, const char *object, struct libmnt_
 	for (size_t i = 0; i < ARRAY_SIZE(good); i++)
 		known |= type && !strcmp(type, good[i]);
 	if (!known) {
-		found(doctor, ERROR, object, "its lower file system, %s, is %s; Forebay works over ext4, xfs, btrfs and f2fs",
+		found(doctor, ERROR, object,
+		      "its lower file system, %s, is %s; Forebay works over ext4, xfs, btrfs and f2fs",
 		      target, type ?: "of no known type");
 		mend(doctor, "in /etc/fstab: name a directory of such a file system");
 	}
 	if (has_option(lower, "ro")) {
 		found(doctor, ERROR, object, "its lower file system, %s, is read-only", target);
-		mend(doctor, "mount -o remount,rw %s (dmesg says why, if an error has made it read-only)", target);
+		mend(doctor, "mount -o remount,rw %s (dmesg says why, if an error has made it read-only)",
+		     target);
 	}
 }
 
@@ -187,14 +199,16 @@ static void judge_casefold(struct doctor *doctor, const char *object, struct lib
 	if (!disk || !mnt_fs_match_fstype(lower, "ext4"))
 		return;
 	if (!read_features(disk, &features)) {
-		unseen(doctor, disk->path, "can't read the superblock of the lower file system: %s", strerror(errno));
+		unseen(doctor, disk->path, "can't read the superblock of the lower file system: %s",
+		       strerror(errno));
 		return;
 	}
 	if (!(features & EXT4_CASEFOLD))
 		return;
-	found(doctor, ERROR, object, "its lower file system, %s, has the feature casefold, and Forebay refuses it", target);
-	mend(doctor, "umount %s && tune2fs -O ^casefold %s (if no directory has the flag; else make it anew)", target,
-	     disk->path);
+	found(doctor, ERROR, object,
+	      "its lower file system, %s, has the feature casefold, and Forebay refuses it", target);
+	mend(doctor, "umount %s && tune2fs -O ^casefold %s (if no directory has the flag; else make it anew)",
+	     target, disk->path);
 }
 
 /**

@@ -72,7 +72,9 @@ static void identify_disk(struct disk *disk)
 	disk->mounted = cache_attribute(disk->name, "pages_total", &pages);
 	disk->dax = disk_attribute(disk->rdev, "queue/dax", text, sizeof(text)) && !strcmp(text, "1");
 	/* A read of a suspended device would wait until the device is resumed. */
-	if (!disk->dax || (disk_attribute(disk->rdev, "dm/suspended", text, sizeof(text)) && strcmp(text, "0")))
+	if (!disk->dax)
+		return;
+	if (disk_attribute(disk->rdev, "dm/suspended", text, sizeof(text)) && strcmp(text, "0"))
 		return;
 	if (!identify(node(path, disk), &disk->identity) && !disk->identity.why)
 		disk->error = errno;

@@ -85,23 +85,33 @@ static bool is_held(const char *disk)
 	return *disk && disk_holder(disk, NULL, NULL);
 }
 
+/* As ndctl calls the kernel's modes. */
+static const char *mode_name(const char *mode)
+{
+	if (!strcmp(mode, "safe"))
+		return "sector";
+	return !strcmp(mode, "dax") ? "devdax" : "raw";
+}
+
 static void judge_mode(struct doctor *doctor, const struct memory *memory)
 {
-	const char *mode = !strcmp(memory->mode, "safe") ? "sector" : !strcmp(memory->mode, "dax") ? "devdax" : "raw";
+	const char *mode = mode_name(memory->mode);
 
 	/* A transit cache is for sector mode. */
 	if (!strcmp(memory->mode, "memory") || (!strcmp(mode, "sector") && is_held(memory->disk)))
 		return;
-	found(doctor, WARNING, memory->name, "it is in %s mode; caches and write logs need fsdax mode%s", mode,
-	      !strcmp(mode, "sector") ? ", and no transit cache uses it" : "");
-	mend(doctor, "ndctl create-namespace -f -e %s -m fsdax --map=mem (its contents are lost)", memory->name);
+	found(doctor, WARNING, memory->name, "it is in %s mode; caches and write logs need fsdax mode%s",
+	      mode, !strcmp(mode, "sector") ? ", and no transit cache uses it" : "");
+	mend(doctor, "ndctl create-namespace -f -e %s -m fsdax --map=mem (its contents are lost)",
+	     memory->name);
 }
 
 static void judge_provider(struct doctor *doctor, const struct memory *memory)
 {
 	if (strcmp(memory->provider, "virtio-pmem"))
 		return;
-	found(doctor, ERROR, memory->name, "it is virtio-pmem, which needs a call to the host to make data durable");
+	found(doctor, ERROR, memory->name,
+	      "it is virtio-pmem, which needs a call to the host to make data durable");
 	mend(doctor, "in the host: give the guest an NVDIMM instead");
 }
 
@@ -136,7 +146,8 @@ static void judge_partition(struct doctor *doctor, const struct disk *disk)
 	if (!disk->dax || !disk_attribute(disk->rdev, "partition", text, sizeof(text)) ||
 	    !disk_attribute(disk->rdev, "start", text, sizeof(text)) || !(strtoull(text, NULL, 10) % 8))
 		return;
-	found(doctor, ERROR, disk->path, "the partition begins at sector %s, in the middle of a page: it has no DAX",
+	found(doctor, ERROR, disk->path,
+	      "the partition begins at sector %s, in the middle of a page: it has no DAX",
 	      text);
 	mend(doctor, "parted %s: make it begin at a multiple of 1 MiB (its contents are lost)", disk->path);
 }
@@ -165,9 +176,11 @@ static void judge_persistence(struct doctor *doctor, const struct memory *memory
 	}
 	if (attribute(memory->region, "persistence_domain", text, sizeof(text)) && *text)
 		return;
-	found(doctor, WARNING, memory->name, "the platform doesn't say that %s is flushed when the power fails",
+	found(doctor, WARNING, memory->name,
+	      "the platform doesn't say that %s is flushed when the power fails",
 	      memory->region);
-	mend(doctor, "in the firmware: turn on ADR or eADR; of a QEMU guest: -machine nvdimm-persistence=mem-ctrl");
+	mend(doctor,
+	     "in the firmware: turn on ADR or eADR; of a QEMU guest: -machine nvdimm-persistence=mem-ctrl");
 }
 
 /**
@@ -204,7 +217,8 @@ void check_bad_blocks(struct doctor *doctor)
 		if (disk->identity.type)
 			mend(doctor, "forebay %scheck %s (unmounted) says what is damaged",
 			     !strcmp(disk->identity.type, TYPE_CACHE) ? "" : "writelog ", disk->path);
-		mend(doctor, "ndctl clear-errors (of the namespace that `ndctl list -M` shows; the blocks read as zeros then)");
+		mend(doctor,
+		     "ndctl clear-errors (of the namespace that `ndctl list -M` shows; the blocks read as zeros then)");
 	}
 }
 
@@ -231,7 +245,8 @@ void check_volatile(struct doctor *doctor)
 		cache_attribute(disk->name, "volatile_cache", &is_volatile);
 		if (!is_volatile && !(disk->identity.type && disk_is_volatile(disk->rdev)))
 			continue;
-		found(doctor, WARNING, disk->path, "it is ordinary memory: a power cut takes what was made durable");
+		found(doctor, WARNING, disk->path,
+		      "it is ordinary memory: a power cut takes what was made durable");
 		mend(doctor, "forebay format on a device of persistent memory, for data that matter");
 	}
 }

@@ -82,7 +82,8 @@ void check_next_kernel(struct doctor *doctor)
 	names_in("/lib/modules", take_kernel, newest);
 	if (!*newest || !strcmp(newest, release) || module_path(newest, "forebay", path))
 		return;
-	found(doctor, WARNING, newest, "this kernel is installed, the next boot starts it, and it lacks Forebay's modules");
+	found(doctor, WARNING, newest,
+	      "this kernel is installed, the next boot starts it, and it lacks Forebay's modules");
 	mend_build(doctor, newest);
 }
 
@@ -144,7 +145,7 @@ static bool read_line(int fd, char *text, size_t size)
 }
 
 /* A field of the description of a module file, which may be compressed; false: modinfo failed. */
-static bool modinfo(const char *file, const char *field, char *text, size_t size)
+static bool module_field(const char *file, const char *field, char *text, size_t size)
 {
 	int ends[2], status = -1;
 	pid_t child;
@@ -179,15 +180,16 @@ void check_module_version(struct doctor *doctor)
 		if (!kernel_read(path, loaded, sizeof(loaded)) ||
 		    !module_path(release, modules[i].name, file))
 			continue;
-		if (!modinfo(file, "srcversion", installed, sizeof(installed))) {
+		if (!module_field(file, "srcversion", installed, sizeof(installed))) {
 			unseen(doctor, modules[i].name, "modinfo can't read the installed module");
 			continue;
 		}
 		if (!strcmp(loaded, installed))
 			continue;
-		found(doctor, WARNING, modules[i].name, "the loaded module is of other sources than the installed one");
-		mend(doctor, "modprobe -r %s && modprobe %s (unmount and remove what uses it first)", modules[i].name,
-		     modules[i].name);
+		found(doctor, WARNING, modules[i].name,
+		      "the loaded module is of other sources than the installed one");
+		mend(doctor, "modprobe -r %s && modprobe %s (unmount and remove what uses it first)",
+		     modules[i].name, modules[i].name);
 	}
 }
 
@@ -217,13 +219,14 @@ void check_signature(struct doctor *doctor)
 	running_release(release);
 	if (!why || !module_path(release, "forebay", file))
 		return;
-	if (!modinfo(file, "signer", signer, sizeof(signer))) {
+	if (!module_field(file, "signer", signer, sizeof(signer))) {
 		unseen(doctor, "forebay", "modinfo can't read the installed module");
 		return;
 	}
 	if (*signer)
 		return;
 	found(doctor, ERROR, "forebay", "%s, and the module has no signature: the kernel refuses it", why);
-	mend(doctor, "mokutil --import /var/lib/dkms/mok.pub (asks for a password; the next boot asks for it again)");
+	mend(doctor,
+	     "mokutil --import /var/lib/dkms/mok.pub (asks for a password; the next boot asks for it again)");
 	mend(doctor, "dkms install --force forebay -k %s", release);
 }

@@ -106,10 +106,12 @@ static void judge_visible(struct doctor *doctor, const struct pair *pair)
 	if (!pair->entries || (!fs && !*pair->uuid))
 		return;
 	if (fs)
-		found(doctor, ERROR, pair->origin->path, "it is mounted at %s without its write log, %s, which holds %llu writes that it lacks",
+		found(doctor, ERROR, pair->origin->path,
+		      "it is mounted at %s without its write log, %s, which holds %llu writes that it lacks",
 		      mnt_fs_get_target(fs), pair->log->path, pair->entries);
 	else
-		found(doctor, ERROR, pair->origin->path, "its %s is visible with UUID %s and lacks %llu writes of its write log, %s, which is not in use: mounting it loses them",
+		found(doctor, ERROR, pair->origin->path,
+		      "its %s is visible with UUID %s and lacks %llu writes of its write log, %s, which is not in use: mounting it loses them",
 		      pair->type, pair->uuid, pair->entries, pair->log->path);
 	if (fs)
 		mend(doctor, "umount %s (at once)", mnt_fs_get_target(fs));
@@ -126,7 +128,8 @@ void check_origin_visible(struct doctor *doctor)
 		const struct disk *disk = &doctor->machine.disks[i];
 
 		if (disk->error)
-			unseen(doctor, disk->path, "can't tell whether it is a write log: %s", strerror(disk->error));
+			unseen(doctor, disk->path, "can't tell whether it is a write log: %s",
+			       strerror(disk->error));
 	}
 	each_pair(doctor, judge_visible);
 }
@@ -164,9 +167,11 @@ static void judge_line(void *arg, struct libmnt_fs *line)
 	    (strcmp(source, pair->origin->path) && !is_tag(source, "UUID=", pair->uuid) &&
 	     !is_tag(source, "LABEL=", pair->label)))
 		return;
-	found(search->doctor, ERROR, mnt_fs_get_target(line) ?: "/etc/fstab", "its line in /etc/fstab names %s, the origin of the write log %s: a boot may mount it without the log",
+	found(search->doctor, ERROR, mnt_fs_get_target(line) ?: "/etc/fstab",
+	      "its line in /etc/fstab names %s, the origin of the write log %s: a boot may mount it without the log",
 	      source, pair->log->path);
-	mend(search->doctor, "in /etc/fstab: name /dev/mapper/NAME instead of %s, with x-systemd.requires=forebay-writelog@NAME.service",
+	mend(search->doctor,
+	     "in /etc/fstab: name /dev/mapper/NAME instead of %s, with x-systemd.requires=forebay-writelog@NAME.service",
 	     source);
 }
 
@@ -242,9 +247,11 @@ static void judge_lvm(struct doctor *doctor, const struct pair *pair)
 	    filter_refuses(kernel_path(path, "/etc/lvm/lvm.conf"), pair->origin->path) ||
 	    filter_refuses(kernel_path(path, "/etc/lvm/lvmlocal.conf"), pair->origin->path))
 		return;
-	found(doctor, ERROR, pair->origin->path, "LVM may activate it without its write log, %s: it holds a physical volume, and no filter refuses it",
+	found(doctor, ERROR, pair->origin->path,
+	      "LVM may activate it without its write log, %s: it holds a physical volume, and no filter refuses it",
 	      pair->log->path);
-	mend(doctor, "in /etc/lvm/lvm.conf: global_filter = [ \"r|^%s$|\" ] (with its names in /dev/disk/by-id, too)",
+	mend(doctor,
+	     "in /etc/lvm/lvm.conf: global_filter = [ \"r|^%s$|\" ] (with its names in /dev/disk/by-id, too)",
 	     pair->origin->path);
 }
 

@@ -26,9 +26,12 @@ static bool judge_log(void *arg, const char *name, const struct mapped *mapped)
 	}
 	if (!strcmp(target.health, "failed")) {
 		found(doctor, ERROR, name, "the write log refuses writes");
-		mend(doctor, "forebay writelog status %s; when the cause is mended: forebay writelog resume %s", name, name);
+		mend(doctor,
+		     "forebay writelog status %s; when the cause is mended: forebay writelog resume %s", name,
+		     name);
 	} else if (strcmp(target.health, "ok")) {
-		found(doctor, ERROR, name, "the origin of the write log refuses writes, which stay in the log");
+		found(doctor, ERROR, name,
+		      "the origin of the write log refuses writes, which stay in the log");
 		mend(doctor, "forebay writelog status %s; dmesg", name);
 	}
 	if (mapped_value(target.values, "medium_errors") || mapped_value(target.values, "lost_reads")) {
@@ -36,7 +39,8 @@ static bool judge_log(void *arg, const char *name, const struct mapped *mapped)
 		mend(doctor, "ndctl list -M; forebay writelog status %s", name);
 	}
 	if (target.pieces.used * 100 > target.pieces.total * MAX_USED) {
-		found(doctor, WARNING, name, "%lu of %lu generations of the write log are in use, so writers wait for the origin",
+		found(doctor, WARNING, name,
+		      "%lu of %lu generations of the write log are in use, so writers wait for the origin",
 		      target.pieces.used, target.pieces.total);
 		mend(doctor, "forebay writelog flush %s; if that recurs, a larger log", name);
 	}
@@ -51,7 +55,8 @@ static bool judge_transit(void *arg, const char *name, const struct mapped *mapp
 	if (!target_parse(&transit_kind, &target)) {
 		unseen(doctor, name, "this command doesn't understand its status: command and module differ");
 	} else if (strcmp(target.health, "ok")) {
-		found(doctor, ERROR, name, "the device of the transit cache refuses writes, and a power cut takes them");
+		found(doctor, ERROR, name,
+		      "the device of the transit cache refuses writes, and a power cut takes them");
 		mend(doctor, "forebay transit status %s; dmesg", name);
 	}
 	return true;
@@ -68,7 +73,8 @@ void check_targets(struct doctor *doctor)
 	if (!mapped_any())
 		return;
 	if (access(kernel_path(path, "/dev/mapper/control"), R_OK | W_OK)) {
-		unseen(doctor, "device-mapper", "can't ask it for write logs and transit caches: %s", strerror(errno));
+		unseen(doctor, "device-mapper", "can't ask it for write logs and transit caches: %s",
+		       strerror(errno));
 		return;
 	}
 	mapped_each(&writelog_kind, judge_log, doctor);

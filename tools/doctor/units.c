@@ -72,11 +72,13 @@ static void judge_unit(void *arg, const char *name)
 	snprintf(object, sizeof(object), "/etc/forebay/%s/%s", walk->kind->name, name);
 	if (strchr(name, '-')) {
 		found(walk->doctor, ERROR, object, "systemd takes the dash in the name for a slash");
-		mend(walk->doctor, "mv %s to a name without a dash, and change the line in /etc/fstab", object);
+		mend(walk->doctor, "mv %s to a name without a dash, and change the line in /etc/fstab",
+		     object);
 		return;
 	}
 	if (!is_installed(walk->kind)) {
-		found(walk->doctor, ERROR, object, "the unit forebay-%s@.service is not installed", walk->kind->name);
+		found(walk->doctor, ERROR, object, "the unit forebay-%s@.service is not installed",
+		      walk->kind->name);
 		mend(walk->doctor, "make install (in Forebay's sources), or install the package forebay");
 		return;
 	}
@@ -85,7 +87,8 @@ static void judge_unit(void *arg, const char *name)
 		 walk->kind->name, name);
 	if (search.found || exists(path))
 		return;
-	found(walk->doctor, WARNING, object, "no line of /etc/fstab names /dev/mapper/%s, and its unit is not enabled: the boot doesn't make it",
+	found(walk->doctor, WARNING, object,
+	      "no line of /etc/fstab names /dev/mapper/%s, and its unit is not enabled: the boot doesn't make it",
 	      name);
 	mend(walk->doctor, "systemctl enable forebay-%s@%s.service", walk->kind->name, name);
 }
@@ -134,7 +137,8 @@ static void judge_setting(void *arg, const char *name)
 			found(walk->doctor, ERROR, object, "it has no line %s=, which the unit needs", *key);
 			mend(walk->doctor, "in %s: %s=/dev/disk/by-id/...", object, *key);
 		} else if (!exists(value)) {
-			found(walk->doctor, ERROR, object, "%s=%s names a device that does not exist", *key, value);
+			found(walk->doctor, ERROR, object, "%s=%s names a device that does not exist", *key,
+			      value);
 			mend(walk->doctor, "ls -l /dev/disk/by-id, and change the line");
 		}
 	}
