@@ -239,6 +239,11 @@ def origin_mounted(m):
     m.write("proc/self/mountinfo", (m.root / "proc/self/mountinfo").read_text() + "42 1 259:11 / /mnt rw - ext4 /dev/nvme1n1 rw")
 
 
+def linked_origin(m):
+    m.link("dev/disk/by-id/nvme-one", "dev/nvme1n1")
+    m.fstab(log=("/dev/disk/by-id/nvme-one", *LOG_LINE[1:]))
+
+
 def lvm(m, settings):
     """The origin is a physical volume."""
     label = bytearray(8 * MIB)
@@ -347,13 +352,14 @@ MISTAKES = {
         (lambda m: m.fstab(log=(f"UUID={ORIGIN_UUID}", *LOG_LINE[1:])), "origin-fstab", "error", "/srv/fast", "/dev/mapper/NAME"),
     "a line with the origin's label":
         (lambda m: m.fstab(log=("LABEL=fast", *LOG_LINE[1:])), "origin-fstab", "error", "/srv/fast", "/dev/mapper/NAME"),
+    "a line with a link to the origin": (linked_origin, "origin-fstab", "error", "/srv/fast", "/dev/mapper/NAME"),
     "LVM may take the origin":
         (lambda m: lvm(m, '# global_filter = [ "r|/dev/nvme1n1|" ]\nglobal_filter = [ "a|.*|", "r|^/dev/nvme1n1$|" ]'), "origin-lvm",
          "error", "/dev/nvme1n1", "global_filter"),
 }
 
 # What one mistake brings along: the unit of a line that names the origin is asked for by no line.
-BESIDES = {"a line with the origin's UUID": {"units"}, "a line with the origin's label": {"units"}}
+BESIDES = {f"a line with {what}": {"units"} for what in ("the origin's UUID", "the origin's label", "a link to the origin")}
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)

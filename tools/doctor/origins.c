@@ -152,6 +152,22 @@ static bool is_tag(const char *source, const char *tag, const char *value)
 	return !strncmp(source, value, len) && (!source[len] || source[len] == '"');
 }
 
+/* Does a path lead to a disk, as a link in /dev/disk/by-id does? */
+static bool leads_to(const char *source, const struct disk *disk)
+{
+	char path[PATH_MAX], *a, *b;
+	bool same;
+
+	if (strncmp(source, "/dev/", 5))
+		return false;
+	a = realpath(kernel_path(path, "%s", source), NULL);
+	b = realpath(node(path, disk), NULL);
+	same = a && b && !strcmp(a, b);
+	free(a);
+	free(b);
+	return same;
+}
+
 static void judge_line(void *arg, struct libmnt_fs *line)
 {
 	const char *source = mnt_fs_get_source(line) ?: mnt_fs_get_srcpath(line), *name = NULL, *value = NULL;
@@ -164,7 +180,7 @@ static void judge_line(void *arg, struct libmnt_fs *line)
 		source = tagged;
 	}
 	if (!source || is_forebay(line) ||
-	    (strcmp(source, pair->origin->path) && !is_tag(source, "UUID=", pair->uuid) &&
+	    (!leads_to(source, pair->origin) && !is_tag(source, "UUID=", pair->uuid) &&
 	     !is_tag(source, "LABEL=", pair->label)))
 		return;
 	found(search->doctor, ERROR, mnt_fs_get_target(line) ?: "/etc/fstab",
