@@ -3,6 +3,7 @@
 
 import json
 import re
+import subprocess
 from html.parser import HTMLParser
 
 import pytest
@@ -170,3 +171,8 @@ def test_sentences_are_ours_and_short():
     for question in QUESTIONS:
         for sentence in re.split(r"(?<=[.;:]) ", question.why):
             assert len(sentence.split()) <= 25, sentence
+
+
+def test_a_folder_is_for_the_report_alone():
+    done = subprocess.run([make.CHECKOUT / "bench/run", "demo", "build"], capture_output=True, text=True)
+    assert done.returncode == 2 and "FOLDER is for report" in done.stderr
