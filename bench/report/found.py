@@ -5,7 +5,7 @@ import json
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .. import quiet, stats
+from .. import quiet
 from ..table import number
 from .questions import VOID, Compare, Question
 
