@@ -16,7 +16,7 @@ import pytest
 
 from conftest import BUILD, DONE, USAGE
 from test_metrics import counters_of
-from test_status import MOUNTED, MOUNT_LINE, kernel     # noqa: F401: a fixture
+from test_status import MOUNT_LINE, kernel     # noqa: F401: a fixture
 
 assert callable(kernel)
 LATER = {"pages_absorbed": 512 + 256, "pages_written_back": 256 + 50, "pages_out_of_sync": 100,
