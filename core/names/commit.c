@@ -32,7 +32,7 @@ static void flush_records(struct nl *nl, u64 end)
 	if (!nl->flush_caches || from >= end)
 		return;
 	nl_flush_lines(nl, from, end);
-	if (!BREAK_DATA_FENCE)
+	if (!BREAK_DATA_FENCE && !BREAK_NAMES_FENCE)
 		pm_fence();
 	nl->flushed = end;
 }
@@ -60,6 +60,7 @@ int nl_commit(struct nl *nl, u64 end)
 		return -EAGAIN;
 	flush_records(nl, end);
 	nl_store(nl, NL_WORD_COMMIT, &nl->words->commit, end);
+	BREAK_WAIT(BREAK_NAMES_FENCE, 2);
 	pm_fence();
 	nl->commit = end;
 	return 0;

@@ -27,6 +27,7 @@
 #include <linux/build_bug.h>
 #include <linux/cache.h>
 #include <linux/compiler.h>
+#include <linux/delay.h>
 #include <linux/errno.h>
 #include <linux/libnvdimm.h>
 #include <linux/minmax.h>
@@ -187,10 +188,30 @@ void pm_fence(void);
 #else
 #define BREAK_DECIDE_FENCE	0
 #endif
+#ifdef FOREBAY_BREAK_NAMES_FENCE	/* a name log's records are committed before they are durable */
+#define BREAK_NAMES_FENCE	1
+#else
+#define BREAK_NAMES_FENCE	0
+#endif
+#ifdef FOREBAY_BREAK_DECISIONS		/* recovery decides again after each power cut */
+#define BREAK_DECISIONS		1
+#else
+#define BREAK_DECISIONS		0
+#endif
 #ifdef FOREBAY_BREAK_COUNTER		/* a change counts as stored that the counter doesn't show */
 #define BREAK_COUNTER		1
 #else
 #define BREAK_COUNTER		0
+#endif
+
+/*
+ * Milliseconds before the next fence, if a switch leaves a step out: so a power cut at a random moment comes
+ * in between often enough to be found. The simulator of tests/core needs none, since it cuts everywhere.
+ */
+#ifdef __KERNEL__
+#define BREAK_WAIT(switch, ms)	do { if (switch) msleep(ms); } while (0)
+#else
+#define BREAK_WAIT(switch, ms)	((void)(switch))
 #endif
 
 #endif

@@ -12,6 +12,12 @@
 #include "log.h"
 #include "object.h"
 
+#ifdef FB_BREAK_REPLACED	/* a fault on purpose: a file replaces another before its data is durable */
+#define FB_BREAK_NEEDS	1
+#else
+#define FB_BREAK_NEEDS	0
+#endif
+
 /* The heartbeat covers the changes of the next second. */
 static void fb_beat_if_due(struct fb_names *names)
 {
@@ -253,7 +259,7 @@ void fb_names_begin_rename(struct fb_name_record *rec, struct dentry *old, struc
 		fb_record_object(rec, target, fb_lower_dentry(new), &c->object2, FB_FIELD(OBJECT2));
 		if (S_ISDIR(target->i_mode))
 			fb_record_count(rec, target, &c->self2, FB_FIELD(SELF2), false);
-		rec->wants_barrier = unsynced && !(flags & RENAME_EXCHANGE);
+		rec->wants_barrier = unsynced && !(flags & RENAME_EXCHANGE) && !FB_BREAK_NEEDS;
 	}
 	fb_names_reserve(rec);
 }

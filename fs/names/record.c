@@ -93,6 +93,16 @@ static bool fb_changed_nothing(const struct fb_name_record *rec)
 	       inode_peek_iversion(dir->fi->lower) == dir->count->before;
 }
 
+/*
+ * A fault on purpose: storage has a change only if the counter is at least what it was after the change. The
+ * record has room for the counter from before alone, so that one is made later.
+ */
+#ifdef FB_BREAK_COUNTER_AFTER
+#define FB_BREAK_AFTER	1
+#else
+#define FB_BREAK_AFTER	0
+#endif
+
 /* The directories' counters and times after the change. False: a counter didn't rise that has to. */
 static bool fb_record_counts(struct fb_name_record *rec)
 {
@@ -107,6 +117,8 @@ static bool fb_record_counts(struct fb_name_record *rec)
 			dir->count->before = now;
 		else if (now <= dir->count->before)
 			dir->count->before = 0;		/* it says nothing */
+		else if (FB_BREAK_AFTER)
+			dir->count->before = now - 1;
 		dir->count->ctime = is_dir ? fb_inode_ctime(dir->fi->lower) : rec->ctime;
 		dir->fi->names.counter = now;
 		dir->fi->names.life = rec->names->life;

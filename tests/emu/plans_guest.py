@@ -9,6 +9,8 @@ DONE says so. Of two sets of devices one is worked on. A cut goes into the other
 places.
 """
 
+import contextlib
+import ctypes
 import json
 import mmap
 import os
@@ -78,6 +80,7 @@ class Stack:
 
     def __init__(self):
         self.pairs = [[emulated.create(size) for _ in range(2)] for size in (STORAGE[FS], CACHE)]
+        self.mount_seconds = 0.4
 
     def device(self, which):
         """Its path: 0 is storage, 1 PMem."""
@@ -90,11 +93,14 @@ class Stack:
 
     def attach(self, order):
         """Mounts both file systems; the mount recovers what is in the cache."""
+        began = time.monotonic()
         try:
             emulated.mount(self.device(0), LOWER, FS, order["lower_options"])
             emulated.mount(LOWER, TOP, "forebay", f"cache={self.device(1)},allow_volatile_cache")
         except OSError as problem:
             fail(str(problem))
+        # One with nothing to recover is fast, and says little of the next.
+        self.mount_seconds = max(0.7 * self.mount_seconds, time.monotonic() - began)
 
     @staticmethod
     def detach():
@@ -120,12 +126,35 @@ class Stack:
             pair.reverse()
 
 
+@contextlib.contextmanager
+def syncing(wanted):
+    """Meanwhile, storage is synced again and again: so a cut leaves a part of what recovery does."""
+    libc, ended = ctypes.CDLL(None), threading.Event()
+
+    def sync():
+        while not ended.wait(0.002):
+            fd = os.open(LOWER, os.O_RDONLY)
+            libc.syncfs(fd)
+            os.close(fd)
+
+    thread = threading.Thread(target=sync)
+    if wanted:
+        thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        if wanted:
+            thread.join()
+
+
 def recover(stack, order):
-    """Attaches what a cut left, perhaps only after others."""
+    """Attaches what a cut left, perhaps only after others: at moments that are shares of the time that a mount takes."""
     for number, moment in enumerate(order["in_recovery"], 1):
-        timer = threading.Timer(moment, stack.cut, (order["seed"] ^ number,))
+        timer = threading.Timer(moment * stack.mount_seconds, stack.cut, (order["seed"] ^ number,))
         timer.start()
-        stack.attach(order)
+        with syncing(order["syncs_in_recovery"]):
+            stack.attach(order)
         timer.join()
         stack.detach()
         stack.swap()

@@ -7,9 +7,10 @@ from vm.settings import CHECKOUT
 
 
 def build(name, kernel="stock", module="forebay"):
-    """A module with the fault NAME (a build switch, FB_BREAK_... or FOREBAY_BREAK_...)."""
+    """A module with the fault NAME (a build switch, FB_BREAK_... or FOREBAY_BREAK_...), or with several: A+B."""
     folder = f"build/powercut/{name}"
-    subprocess.run(["make", "-s", "-C", CHECKOUT, "modules", f"KERNEL={kernel}", f"KMOD={folder}", f"KCFLAGS=-D{name}"],
+    flags = " ".join(f"-D{each}" for each in name.split("+"))
+    subprocess.run(["make", "-s", "-C", CHECKOUT, "modules", f"KERNEL={kernel}", f"KMOD={folder}", f"KCFLAGS={flags}"],
                    check=True)
     return next((CHECKOUT / folder).rglob(f"{module}.ko"))
 

@@ -12,6 +12,10 @@ the synced and the present end of file may be zero.
 Size. The synced size, that after any later change, or, while the file grows, what lies between: a multiple of a page (a
 file system moves the end of file up as it writes pages back) or the end of a hole (ext4 moves it up to there).
 
+Behind the end. A cut may leave what was written behind the end of file, and not synced, in the last page: storage has the
+bytes, and not the size. ext4 moves the end of file up in an allocated block without waiting for its data. So until a file
+that was there before is synced with a larger size, these bytes may be anything. (Forebay has no part in such a page.)
+
 Names. Name operations are durable in the order they were made: what is found is the state after some of the first of
 them. That is what a journal gives (ext4, xfs) and what Forebay must not take away.
 
@@ -44,8 +48,9 @@ DATA_WRITES = (Code.WRITE, Code.WRITE_DIRECT, Code.APPEND, Code.STORE) + RANGE_S
 class File:
     """Contents and size of one file."""
 
-    def __init__(self, content=b"", old_end=False):
+    def __init__(self, content=b"", old_end=False, after_cut=False):
         self.old_end = old_end
+        self.unknown = range(len(content), -(-len(content) // PAGE) * PAGE if after_cut else 0)
         self.now = bytearray(content)       # as the writer sees it
         self.synced = bytearray(content)    # beyond its end: zeros
         self.sizes = {len(content)}         # that the file may have
@@ -76,6 +81,8 @@ class File:
         self.sizes.add(size)
 
     def sync(self):
+        if len(self.now) > self.unknown.start:
+            self.unknown = range(0)
         self.synced = bytearray(self.now)
         self.sizes = {len(self.now)}
         self.hole_ends = set()
@@ -121,7 +128,7 @@ class File:
 
     def _wrong_bytes(self, content, start, end):
         unexplained = [at for at in range(start, end)
-                       if content[at] != (self.synced[at] if at < len(self.synced) else 0)]
+                       if at not in self.unknown and content[at] != (self.synced[at] if at < len(self.synced) else 0)]
         for first, last, data in self.pending:
             if unexplained and first < end and last > start:
                 unexplained = [at for at in unexplained

@@ -119,6 +119,14 @@ class TestRange:
         assert good(file, b"abcd") and good(file, b"abcd\0f") and good(file, b"abcdef")
         assert not good(file, b"ab")
 
+    def test_a_cut_may_leave_bytes_behind_the_end(self):
+        for after_cut in (True, False):
+            file = File(b"ab", after_cut=after_cut)
+            file.write(2, b"c" * PAGE)
+            assert good(file, (b"abxx" + b"c" * PAGE)[:PAGE + 2]) == after_cut
+            assert not good(file, b"xb") and not good(file, b"ab" + b"c" * (PAGE - 2) + b"x")
+            file.sync()
+            assert not good(file, b"abxx" + b"c" * (PAGE - 2))
 
     def test_ext4_leaves_the_old_end_in_the_block_of_a_range(self):
         for old_end, allowed in ((True, True), (False, False)):

@@ -148,7 +148,7 @@ class Writer:
         self.noise, self.old_end = noise, old_end
         self.tree = Tree(start.entries, {id_: found.kind for id_, found in start.objects.items()})
         self.history = History(start.entries)
-        self.files = {id_: File(found.content, old_end) for id_, found in start.objects.items() if found.kind == FILE}
+        self.files = {id_: File(found.content, old_end, after_cut=True) for id_, found in start.objects.items() if found.kind == FILE}
         self.targets = {id_: found.content for id_, found in start.objects.items() if found.kind == SYMLINK}
         # To read a file may have changed its atime.
         self.attributes = {id_: Attributes(**{**found.attributes, "atime": ANY}) for id_, found in start.objects.items()}
