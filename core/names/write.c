@@ -9,9 +9,9 @@
  */
 #include "layout.h"
 
-/* A record on its way into the log. Without a log its bytes are only counted. */
+/* A record on its way into the log. */
 struct emit {
-	const struct nl *nl;	/* NULL: count */
+	const struct nl *nl;
 	u64	place;		/* of the record */
 	u32	length;		/* bytes put so far */
 	u32	crc;		/* of the lines that were stored */
@@ -42,43 +42,47 @@ static void end_line(struct emit *emit, u32 number)
 	memset(emit->line, 0, NL_LINE);
 }
 
-/* @bytes NULL: zeros. */
 static void put(struct emit *emit, const void *bytes, u32 len)
 {
 	const u8 *from = bytes;
+	u32 at = emit->length % NL_LINE;
 
-	if (!emit->nl) {
-		emit->length += len;
-		return;
+	while (len >= NL_LINE - at) {
+		memcpy(emit->line + at, from, NL_LINE - at);
+		end_line(emit, emit->length / NL_LINE);
+		emit->length += NL_LINE - at;
+		from += NL_LINE - at;
+		len -= NL_LINE - at;
+		at = 0;
 	}
-	while (len) {
-		u32 at = emit->length % NL_LINE, part = min_t(u32, len, NL_LINE - at);
-
-		if (from) {
-			memcpy(emit->line + at, from, part);
-			from += part;
-		}
-		emit->length += part;
-		len -= part;
-		if (at + part == NL_LINE)
-			end_line(emit, emit->length / NL_LINE - 1);
-	}
+	memcpy(emit->line + at, from, len);
+	emit->length += len;
 }
 
-/* A field in two parts; the second may be empty. */
-static void put_field(struct emit *emit, enum nl_field type, const void *head, u32 head_len,
-		      const void *bytes, u32 len)
+/* Zeros, at most to the end of the line, which has them already. */
+static void put_zeros(struct emit *emit, u32 len)
 {
-	struct nl_field_onmedia field = { .type = type, .length = cpu_to_le16(head_len + len) };
-
-	put(emit, &field, sizeof(field));
-	put(emit, head, head_len);
-	put(emit, bytes, len);
-	put(emit, NULL, -(head_len + len) & 3);
+	emit->length += len;
+	if (len && !(emit->length % NL_LINE))
+		end_line(emit, emit->length / NL_LINE - 1);
 }
 
 /* The part of an identity before the handle. */
 #define IDENTITY_HEAD	offsetof(struct nl_identity_onmedia, handle)
+#define IDENTITY_MAX	(IDENTITY_HEAD + NL_HANDLE_MAX)
+/* The longest field but a text: a directory's counter and identity. A multiple of 4. */
+#define PART_MAX	((sizeof(struct nl_count_onmedia) + IDENTITY_MAX + 3) & ~3)
+
+/* The bytes of a field with so many of its own. */
+static u32 field_size(u32 len)
+{
+	return sizeof(struct nl_field_onmedia) + nl_round_up(len, 4);
+}
+
+static u32 identity_length(const struct nl_identity *id)
+{
+	return IDENTITY_HEAD + id->len;
+}
 
 static void encode_identity(u8 *to, const struct nl_identity *id)
 {
@@ -88,6 +92,7 @@ static void encode_identity(u8 *to, const struct nl_identity *id)
 	rec.btime = cpu_to_le64(id->btime);
 	rec.type = id->type;
 	memcpy(to, &rec, IDENTITY_HEAD);
+	memcpy(to + IDENTITY_HEAD, id->handle, id->len);
 }
 
 static void encode_count(u8 *to, const struct nl_count *count)
@@ -100,34 +105,48 @@ static void encode_count(u8 *to, const struct nl_count *count)
 	memcpy(to, &rec, sizeof(rec));
 }
 
+/* A field of up to PART_MAX bytes, with the zeros behind it: few calls, for each change has some of these. */
+struct part {
+	struct nl_field_onmedia field;
+	u8	bytes[PART_MAX];
+};
+
+static void put_part(struct emit *emit, enum nl_field type, struct part *part, u32 len)
+{
+	part->field = (struct nl_field_onmedia){ .type = type, .length = cpu_to_le16(len) };
+	memset(part->bytes + len, 0, -len & 3);
+	put(emit, part, field_size(len));
+}
+
 static void put_identity(struct emit *emit, enum nl_field type, const struct nl_identity *id)
 {
-	u8 head[IDENTITY_HEAD];
+	struct part part;
 
-	encode_identity(head, id);
-	put_field(emit, type, head, sizeof(head), id->handle, id->len);
+	encode_identity(part.bytes, id);
+	put_part(emit, type, &part, identity_length(id));
 }
 
 static void put_dir(struct emit *emit, enum nl_field type, const struct nl_dir *dir)
 {
-	u8 head[sizeof(struct nl_count_onmedia) + IDENTITY_HEAD];
+	struct part part;
 
-	encode_count(head, &dir->count);
-	encode_identity(head + sizeof(struct nl_count_onmedia), &dir->id);
-	put_field(emit, type, head, sizeof(head), dir->id.handle, dir->id.len);
+	encode_count(part.bytes, &dir->count);
+	encode_identity(part.bytes + sizeof(struct nl_count_onmedia), &dir->id);
+	put_part(emit, type, &part, sizeof(struct nl_count_onmedia) + identity_length(&dir->id));
 }
 
 static void put_count(struct emit *emit, enum nl_field type, const struct nl_count *count)
 {
-	u8 rec[sizeof(struct nl_count_onmedia)];
+	struct part part;
 
-	encode_count(rec, count);
-	put_field(emit, type, rec, sizeof(rec), NULL, 0);
+	encode_count(part.bytes, count);
+	put_part(emit, type, &part, sizeof(struct nl_count_onmedia));
 }
 
 static void put_attr(struct emit *emit, const struct nl_attr *attr)
 {
 	struct nl_attr_onmedia rec = { .mask = cpu_to_le32(attr->mask) };
+	struct part part;
 
 	if (attr->mask & NL_ATTR_MODE)
 		rec.mode = cpu_to_le32(attr->mode);
@@ -143,12 +162,17 @@ static void put_attr(struct emit *emit, const struct nl_attr *attr)
 		rec.atime = cpu_to_le64(attr->atime);
 	if (attr->mask & NL_ATTR_MTIME)
 		rec.mtime = cpu_to_le64(attr->mtime);
-	put_field(emit, NL_F_ATTR, &rec, sizeof(rec), NULL, 0);
+	memcpy(part.bytes, &rec, sizeof(rec));
+	put_part(emit, NL_F_ATTR, &part, sizeof(rec));
 }
 
 static void put_text(struct emit *emit, enum nl_field type, const struct nl_text *text)
 {
-	put_field(emit, type, NULL, 0, text->bytes, text->len);
+	struct nl_field_onmedia field = { .type = type, .length = cpu_to_le16(text->len) };
+
+	put(emit, &field, sizeof(field));
+	put(emit, text->bytes, text->len);
+	put_zeros(emit, -text->len & 3);
 }
 
 /* In the order of their types. */
@@ -182,13 +206,47 @@ static void put_fields(struct emit *emit, const struct nl_change *change)
 		put_text(emit, NL_F_VALUE, &change->value);
 }
 
-/* The bytes of a record. */
+/* The bytes of the fields that put_text() puts. */
+static u32 length_of_texts(const struct nl_change *change)
+{
+	u32 has = change->has, length = 0;
+
+	if (has & NL_HAS(NAME))
+		length += field_size(change->name.len);
+	if (has & NL_HAS(NAME2))
+		length += field_size(change->name2.len);
+	if (has & NL_HAS(TARGET))
+		length += field_size(change->target.len);
+	if (has & NL_HAS(XATTR))
+		length += field_size(change->xattr.len);
+	if (has & NL_HAS(VALUE))
+		length += field_size(change->value.len);
+	return length;
+}
+
+/* The bytes of a record, as put_fields() puts them. */
 static u32 length_of(const struct nl_change *change)
 {
-	struct emit emit = { .length = sizeof(struct nl_record_onmedia) };
+	const u32 count = sizeof(struct nl_count_onmedia);
+	u32 has = change->has, length = sizeof(struct nl_record_onmedia) + length_of_texts(change);
 
-	put_fields(&emit, change);
-	return emit.length;
+	if (has & NL_HAS(DIR))
+		length += field_size(count + identity_length(&change->dir.id));
+	if (has & NL_HAS(DIR2))
+		length += field_size(count + identity_length(&change->dir2.id));
+	if (has & NL_HAS(OBJECT))
+		length += field_size(identity_length(&change->object));
+	if (has & NL_HAS(OBJECT2))
+		length += field_size(identity_length(&change->object2));
+	if (has & NL_HAS(SELF))
+		length += field_size(count);
+	if (has & NL_HAS(SELF2))
+		length += field_size(count);
+	if (has & NL_HAS(NEEDS))
+		length += field_size(identity_length(&change->needs));
+	if (has & NL_HAS(ATTR))
+		length += field_size(sizeof(struct nl_attr_onmedia));
+	return length;
 }
 
 static bool length_fits(u32 has, u32 field, u32 len, u32 max)
@@ -240,7 +298,8 @@ void nl_record_write(const struct nl *nl, u64 place, u64 began, u32 lines,
 
 	put(&emit, &rec, sizeof(rec));
 	put_fields(&emit, change);
-	put(&emit, NULL, lines * NL_LINE - emit.length);
+	while (emit.length < lines * NL_LINE)
+		put_zeros(&emit, NL_LINE - emit.length % NL_LINE);
 	rec.crc = cpu_to_le32(~crc32c(emit.crc, emit.first, NL_LINE));
 	memcpy(emit.first, &rec, sizeof(rec));
 	store_line(nl, place, emit.first);
