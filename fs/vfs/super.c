@@ -212,9 +212,13 @@ static struct fb_sb *fb_alloc_sb(void)
 	INIT_WORK(&fsb->recover_work, fb_recover_work);
 	fsb->cred = get_current_cred();
 	fsb->space_cred = fb_space_cred();
-	fsb->wq = alloc_workqueue("forebay", WQ_UNBOUND | WQ_MEM_RECLAIM | WQ_FREEZABLE, 0);
+	/*
+	 * Without WQ_MEM_RECLAIM: their works write to the lower file system, which may flush workqueues that
+	 * have no rescuer either (xfs does when space runs out). Reclaim of memory waits for none of them.
+	 */
+	fsb->wq = alloc_workqueue("forebay", WQ_UNBOUND | WQ_FREEZABLE, 0);
 	/* Apart: works on the other wait for these. */
-	fsb->mounter_wq = alloc_workqueue("forebay-errands", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
+	fsb->mounter_wq = alloc_workqueue("forebay-errands", WQ_UNBOUND, 0);
 	if (fsb->space_cred && fsb->wq && fsb->mounter_wq &&
 	    !fb_latencies_init(fsb) &&
 	    !percpu_counter_init_many(fsb->counters, 0, GFP_KERNEL, FB_NR_COUNTERS))
