@@ -26,10 +26,12 @@ def kind(path):
 def build(name, checkout, program, *flags):
     """Builds make_images.c or read_image.c with the core of a checkout."""
     core = checkout / "core"
-    files = CORE if (core / "store").is_dir() else FLAT_CORE       # as it was up to 4c15243
+    files = [core / file for file in (CORE if (core / "store").is_dir() else FLAT_CORE)]        # flat up to 4c15243
+    if (core / "names").is_dir():
+        files += [*(core / "names").glob("*.c"), HERE / f"{name.partition('_')[0]}_names.c"]
     program.parent.mkdir(parents=True, exist_ok=True)
     subprocess.run(["gcc", "-std=gnu11", "-D_GNU_SOURCE", "-O1", "-Wall", "-Wextra", "-Werror", *flags, f"-I{core}",
-                    "-o", program, HERE / f"{name}.c", *(core / file for file in files)], check=True)
+                    "-o", program, HERE / f"{name}.c", *files], check=True)
     return program
 
 

@@ -25,6 +25,8 @@
 #include "writelog.h"
 #endif
 
+#include "image_names.h"
+
 #define SECTOR		(1u << WL_SECTOR_SHIFT)
 #define LINE		32u	/* of text; see fill() */
 
@@ -206,6 +208,25 @@ static void make_cache_torn(void)
 	cut_bind(64);
 }
 
+#if HAS_NAMES
+/* A cache with a name log; files are live, too. */
+static void make_cache_names(void)
+{
+	open_store();
+	bind_store(1);
+	living_files();
+	make_names(ps.names, ps.names_size, false, flush);
+}
+
+/* The same with the decisions of a replay that a power cut ended. */
+static void make_cache_decided(void)
+{
+	open_store();
+	bind_store(2);
+	make_names(ps.names, ps.names_size, true, flush);
+}
+#endif
+
 /* --- the write log --- */
 
 static struct wl wl;
@@ -358,6 +379,10 @@ static const struct {
 	{ "cache-used", make_cache_used },
 	{ "cache-cut", make_cache_cut },
 	{ "cache-torn", make_cache_torn },
+#if HAS_NAMES
+	{ "cache-names", make_cache_names },
+	{ "cache-decided", make_cache_decided },
+#endif
 	{ "log-used", make_log_used },
 	{ "log-plain", make_log_plain },
 	{ "log-cut", make_log_cut },

@@ -25,6 +25,8 @@
 #include "writelog.h"
 #endif
 
+#include "image_names.h"
+
 static u8 *base;
 static u64 size;
 
@@ -138,6 +140,10 @@ static void read_store(u32 flags)
 		print_file(&ps, file);
 	for (u32 page = 0; page < ps.nr_pages; page++)
 		print_page(&ps, page);
+#if HAS_NAMES
+	if (ps.names)
+		read_names(base, ps.names, ps.names_size, !(flags & PS_OPEN_READ_ONLY));
+#endif
 }
 
 /* --- the write log --- */
