@@ -199,6 +199,7 @@ struct fb_inode {
 	struct xarray index;		/* page index -> struct fb_page * */
 	struct address_space dax_mapping;	/* page->mapping of the pages in index; page/mapping.c */
 	unsigned long nr_pages;		/* in index; under its lock */
+	unsigned long out_of_sync_since;	/* jiffies; while pages are out-of-sync (writeback/age.c) */
 	struct xarray stored_below;	/* volatile pages that were writable in a mapping; sync/stored.c */
 	spinlock_t tracker_lock;	/* tracker */
 	struct fb_tracker tracker;
@@ -256,6 +257,9 @@ struct fb_sb {
 	struct pm_range range;		/* its memory */
 	bool is_volatile;		/* the cache is ordinary memory */
 	bool zero_freed;		/* free pages hold zeros */
+	unsigned int writeback_age;	/* seconds; 0: pages may be out-of-sync for ever */
+	u64 age_requests;		/* of storage, when age_work ended */
+	struct delayed_work age_work;
 	struct ps ps;
 	struct fb_names *names;		/* names/names.h; NULL: the cache has no name log */
 	struct rw_semaphore changes;	/* with a log, shared: names or attributes are changed below */
@@ -318,9 +322,11 @@ struct fb_options {
 	bool allow_volatile_cache, zero_freed;
 	bool names_discard;		/* the name log is given up, not replayed */
 	u64 pin_limit, pin_limit_user;	/* bytes; FB_NO_LIMIT: not given */
+	unsigned int writeback_age;	/* seconds; FB_AGE_AS_IS: not given */
 };
 
 #define FB_NO_LIMIT	U64_MAX
+#define FB_AGE_AS_IS	U32_MAX
 
 static inline void fb_count(struct fb_sb *fsb, enum fb_counter which, long n)
 {

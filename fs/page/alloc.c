@@ -76,6 +76,31 @@ void fb_writeback_kick(struct fb_sb *fsb)
 }
 
 /**
+ * fb_age_step() - how often to look for files that are old
+ * @age: seconds
+ *
+ * Return: in jiffies.
+ */
+unsigned long fb_age_step(unsigned int age)
+{
+	return max(age * HZ / 4, (unsigned long)HZ);
+}
+
+/**
+ * fb_age_begin() - a file has its first page that is out-of-sync
+ * @fi: the inode. Any context
+ */
+void fb_age_begin(struct fb_inode *fi)
+{
+	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
+	unsigned int age = READ_ONCE(fsb->writeback_age);
+
+	WRITE_ONCE(fi->out_of_sync_since, jiffies);
+	if (age)
+		queue_delayed_work(fsb->wq, &fsb->age_work, fb_age_step(age));
+}
+
+/**
  * fb_page_alloc() - take a free page
  * @fsb: the mount
  *

@@ -125,6 +125,8 @@ static void fb_page_set(struct fb_inode *fi, struct fb_page *page, u32 status)
 	WRITE_ONCE(page->status, status);
 	if ((status & FB_STATUS_STATE) == FB_STATUS_FREE)
 		return;
+	if (out_of_sync && !xa_marked(&fi->index, FB_MARK_OUT_OF_SYNC))
+		fb_age_begin(fi);
 	/* Setting a mark walks the index, so only if something has changed. */
 	if ((old ^ status) & FB_STATUS_DIRTY)
 		fb_mark(fi, page, FB_MARK_DIRTY, status & FB_STATUS_DIRTY);

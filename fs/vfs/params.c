@@ -6,10 +6,14 @@
 #include <linux/slab.h>
 
 #include "../fail.h"
+#include "../page/alloc.h"
 #include "params.h"
 
 enum { FB_OPT_CACHE, FB_OPT_MODE, FB_OPT_PIN_LIMIT, FB_OPT_PIN_LIMIT_USER, FB_OPT_ALLOW_VOLATILE_CACHE,
-	FB_OPT_ZERO_FREED, FB_OPT_NAMES };
+	FB_OPT_ZERO_FREED, FB_OPT_NAMES, FB_OPT_WRITEBACK_AGE };
+
+#define FB_AGE_DEFAULT	30
+#define FB_AGE_MAX	86400
 
 /* What becomes of a name log that a crash left. */
 enum { FB_NAMES_REPLAY, FB_NAMES_DISCARD };
@@ -34,6 +38,7 @@ const struct fs_parameter_spec fb_parameters[] = {
 	fsparam_flag("allow_volatile_cache", FB_OPT_ALLOW_VOLATILE_CACHE),
 	fsparam_flag("zero_freed", FB_OPT_ZERO_FREED),
 	fsparam_enum("names", FB_OPT_NAMES, fb_names_actions),
+	fsparam_u32("writeback_age", FB_OPT_WRITEBACK_AGE),
 	{}
 };
 
@@ -92,6 +97,12 @@ int fb_parse_param(struct fs_context *fc, struct fs_parameter *param)
 	case FB_OPT_NAMES:
 		opt->names_discard = result.uint_32 == FB_NAMES_DISCARD;
 		return 0;
+	case FB_OPT_WRITEBACK_AGE:
+		opt->writeback_age = result.uint_32;
+		if (opt->writeback_age > FB_AGE_MAX)
+			return invalf(fc, "forebay: writeback_age=%s is more than a day, %u seconds; 0 switches it off",
+				      param->string, FB_AGE_MAX);
+		return 0;
 	default:
 		return token;
 	}
@@ -126,6 +137,23 @@ int fb_set_pin_limits(struct fb_sb *fsb, struct fs_context *fc)
 		fsb->pins.max_of_user = fsb->ps.nr_pages / 4;
 	spin_unlock(&fsb->pins.lock);
 	return 0;
+}
+
+/**
+ * fb_set_writeback_age() - when pages are written back without need
+ * @fsb: the mount
+ * @fc: with options, which may leave it as it is
+ */
+void fb_set_writeback_age(struct fb_sb *fsb, struct fs_context *fc)
+{
+	struct fb_options *opt = fc->fs_private;
+
+	if (opt->writeback_age != FB_AGE_AS_IS)
+		WRITE_ONCE(fsb->writeback_age, opt->writeback_age);
+	else if (fc->purpose == FS_CONTEXT_FOR_MOUNT)
+		WRITE_ONCE(fsb->writeback_age, FB_AGE_DEFAULT);
+	if (fsb->writeback_age)
+		mod_delayed_work(fsb->wq, &fsb->age_work, fb_age_step(fsb->writeback_age));
 }
 
 /**

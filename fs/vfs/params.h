@@ -12,6 +12,7 @@ extern const struct fs_parameter_spec fb_parameters[];
 const char *fb_mode_name(enum fb_mode mode);
 int fb_parse_param(struct fs_context *fc, struct fs_parameter *param);
 int fb_set_pin_limits(struct fb_sb *fsb, struct fs_context *fc);
+void fb_set_writeback_age(struct fb_sb *fsb, struct fs_context *fc);
 void fb_free_options(struct fs_context *fc);
 
 #endif

@@ -36,6 +36,7 @@
 #include "../writeback/deferred.h"
 #include "../writeback/evict.h"
 #include "../writeback/recover.h"
+#include "../writeback/age.h"
 #include "../writeback/worker.h"
 #include "dentry.h"
 #include "drain.h"
@@ -96,6 +97,7 @@ static int fb_show_options(struct seq_file *m, struct dentry *root)
 		   fsb->pins.max << (PAGE_SHIFT - 10), fsb->pins.max_of_user << (PAGE_SHIFT - 10));
 	if (fsb->is_volatile)
 		seq_puts(m, ",allow_volatile_cache");
+	seq_printf(m, ",writeback_age=%u", fsb->writeback_age);
 	if (fsb->zero_freed)
 		seq_puts(m, ",zero_freed");
 	return 0;
@@ -179,6 +181,7 @@ static int fb_fill_super(struct super_block *sb, struct fs_context *fc)
 		return err;
 	sb->s_flags |= SB_ACTIVE;
 	queue_work(fsb->wq, &fsb->recover_work);
+	fb_set_writeback_age(fsb, fc);
 	return 0;
 }
 
@@ -209,6 +212,7 @@ static struct fb_sb *fb_alloc_sb(void)
 	init_rwsem(&fsb->changes);
 	INIT_DELAYED_WORK(&fsb->writeback_work, fb_writeback_work);
 	INIT_DELAYED_WORK(&fsb->orphan_work, fb_orphan_work);
+	INIT_DELAYED_WORK(&fsb->age_work, fb_age_work);
 	INIT_WORK(&fsb->recover_work, fb_recover_work);
 	fsb->cred = get_current_cred();
 	fsb->space_cred = fb_space_cred();
@@ -291,9 +295,11 @@ static int fb_reconfigure(struct fs_context *fc)
 		return fb_fail(fc, -EINVAL, "zero_freed can't be had by a remount: unmount and mount again");
 	sync_filesystem(fc->root->d_sb);
 	err = fb_set_pin_limits(fsb, fc);
-	if (!err)
-		WRITE_ONCE(fsb->mode, opt->mode);
-	return err;
+	if (err)
+		return err;
+	fb_set_writeback_age(fsb, fc);
+	WRITE_ONCE(fsb->mode, opt->mode);
+	return 0;
 }
 
 static const struct fs_context_operations fb_context_operations = {
@@ -312,6 +318,7 @@ static int fb_init_fs_context(struct fs_context *fc)
 		return -ENOMEM;
 	opt->pin_limit = FB_NO_LIMIT;
 	opt->pin_limit_user = FB_NO_LIMIT;
+	opt->writeback_age = FB_AGE_AS_IS;
 	if (fc->purpose == FS_CONTEXT_FOR_RECONFIGURE)
 		opt->mode = FB_SB(fc->root->d_sb)->mode;
 	fc->fs_private = opt;
@@ -354,6 +361,7 @@ static void fb_kill_sb(struct super_block *sb)
 	if (sb->s_root) {
 		cancel_work_sync(&fsb->recover_work);
 		cancel_delayed_work_sync(&fsb->writeback_work);
+		cancel_delayed_work_sync(&fsb->age_work);
 		cancel_delayed_work_sync(&fsb->orphan_work);	/* it may hold an inode */
 		fb_pins_end_all(fsb);
 		err = fb_flush_all(fsb, false);
@@ -369,6 +377,7 @@ static void fb_kill_sb(struct super_block *sb)
 	fb_wait_for_held(fsb);
 	cancel_delayed_work_sync(&fsb->orphan_work);
 	cancel_delayed_work_sync(&fsb->writeback_work);
+	cancel_delayed_work_sync(&fsb->age_work);
 	if (err)
 		pr_err("%s: unmounted, but not everything could be written back (error %d): it is in the cache, mount again to try again\n",
 		       fsb->cache_name, err);

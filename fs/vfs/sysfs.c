@@ -52,6 +52,7 @@ FB_ATTRIBUTE(lower_sync_page_ns, "%llu", READ_ONCE(fsb->lower_cost.page));
 FB_ATTRIBUTE(absorb_ns, "%llu", READ_ONCE(fsb->absorbed_cost.call));
 FB_ATTRIBUTE(absorb_page_ns, "%llu", READ_ONCE(fsb->absorbed_cost.page));
 FB_ATTRIBUTE(absorb_max, "%lu", fsb->mode == FB_MODE_AUTO ? fb_absorb_max(fsb) : 0);
+FB_ATTRIBUTE(writeback_age, "%u", READ_ONCE(fsb->writeback_age));
 FB_ATTRIBUTE(last_error, "%d", READ_ONCE(fsb->last_error));
 FB_COUNTER_ATTRIBUTE(pages_recovered, FB_PAGES_RECOVERED);
 FB_COUNTER_ATTRIBUTE(syncs_absorbed, FB_SYNCS_ABSORBED);
@@ -114,6 +115,7 @@ static const struct attribute *fb_attrs[] = {
 	&fb_attr_files_total.attr, &fb_attr_files_used.attr,
 	&fb_attr_lower_sync_ns.attr, &fb_attr_lower_sync_page_ns.attr,
 	&fb_attr_absorb_ns.attr, &fb_attr_absorb_page_ns.attr, &fb_attr_absorb_max.attr,
+	&fb_attr_writeback_age.attr,
 	&fb_attr_last_error.attr, &fb_attr_pages_recovered.attr, &fb_attr_syncs_absorbed.attr,
 	&fb_attr_syncs_lower.attr, &fb_attr_pages_absorbed.attr, &fb_attr_pages_written_back.attr,
 	&fb_attr_pages_reclaimed.attr, &fb_attr_cache_full.attr, &fb_attr_writeback_errors.attr,

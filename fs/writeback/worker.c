@@ -6,6 +6,8 @@
  * it; and when less than an eighth of the file records are free, until a quarter of them are (records.c).
  * It gives up clean pages when less than an eighth of the cache is free, until a quarter is; and when a sync
  * was too large for what is free, until such a sync has room (fb_cache_want_room()).
+ *
+ * Without any such need, age.c writes old pages back while storage is idle.
  */
 #include <linux/workqueue.h>
 
@@ -34,12 +36,13 @@ static bool fb_writeback_wanted(struct fb_sb *fsb, unsigned int of_four)
 static int fb_writeback_round(struct fb_sb *fsb)
 {
 	struct fb_walk walk;
+	unsigned long written = 0;
 	struct fb_inode *fi;
 	int err = 0, err2;
 
 	fb_walk_begin(fsb, &fsb->inodes, &walk);
 	while (fb_writeback_wanted(fsb, 2) && (fi = fb_walk_next(fsb, &walk))) {
-		err2 = fb_writeback_for_reclaim(fi);
+		err2 = fb_writeback_for_reclaim(fi, ULONG_MAX, &written);
 		err = err ?: err2;
 		iput(&fi->vfs_inode);
 		if (fb_cache_low(fsb))

@@ -68,7 +68,8 @@ def test_counters_are_those_of_status(everything):
     result = everything("metrics")
     assert result.status == DONE and not result.err
     shown, status = samples(result.out), everything("status", "--json").json[0]
-    renamed = {"pages_total": "size_bytes", "cache_full": "full_total", "files_total": "files", "volatile_cache": "volatile"}
+    renamed = {"pages_total": "size_bytes", "cache_full": "full_total", "files_total": "files", "volatile_cache": "volatile",
+               "writeback_age": "writeback_age_seconds"}
     for key, value in status.items():
         if not isinstance(value, int) or isinstance(value, bool) or key == "last_error":
             continue

@@ -195,7 +195,11 @@ static void print_work(json_object *cache)
 	row("moved in");
 	printf("%s\n", pages_text(size, json_number(cache, "pages_absorbed")));
 	row("written back");
-	printf("%s\n", pages_text(size, json_number(cache, "pages_written_back")));
+	printf("%s", pages_text(size, json_number(cache, "pages_written_back")));
+	if (json_number(cache, "writeback_age"))
+		printf("; data older than %llu s, while storage is idle",
+		       json_number(cache, "writeback_age"));
+	printf("\n");
 	row("reclaimed");
 	printf("%s\n", pages_text(size, json_number(cache, "pages_reclaimed")));
 	if (json_number(cache, "pages_recovered")) {

@@ -68,6 +68,8 @@ static const struct family families[] = {
 	  NANOSECONDS, .key = "absorb_page_ns" },
 	{ "forebay_cache_absorb_max_bytes", false,
 	  "Most volatile data that a sync may have to be absorbed.", PAGES, .key = "absorb_max" },
+	{ "forebay_cache_writeback_age_seconds", false,
+	  "Age at which data are written back while storage is idle.", AS_IS, .key = "writeback_age" },
 	{ "forebay_cache_names_on", false, "1: the name log is on.",
 	  IS_TEXT, .key = "names_state", .text = "on" },
 	{ "forebay_cache_names_size_bytes", false, "Size of the name log.", AS_IS, .key = "names_size" },

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Mount option writeback_age: data that have been out-of-sync for long go below while storage is idle, and only then."""
+
+import os
+import threading
+import time
+
+import pytest
+from clock import BY_THE_CLOCK
+from stack import LOWER, MOUNT, PAGE, fails, run
+
+PAGES = 300
+PATIENCE = 60
+
+
+def write_and_sync(name):
+    """Makes a file whose data PMem alone has. Its name is on storage before."""
+    fd = os.open(MOUNT / name, os.O_RDWR | os.O_CREAT)
+    os.fsync(fd)
+    os.pwrite(fd, b"d" * PAGES * PAGE, 0)
+    os.fdatasync(fd)
+    return fd
+
+
+def wait_for(condition, seconds=PATIENCE):
+    """Whether a condition comes true in time."""
+    end = time.monotonic() + seconds
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.1)
+    return condition()
+
+
+@pytest.fixture(name="aged")
+def aged_fixture(stack):
+    """A mount that writes back after two seconds."""
+    stack.umount()
+    stack.mount("writeback_age=2")
+    return stack
+
+
+def test_option(stack):
+    """It is shown, changed by a remount, and checked."""
+    def options():
+        return [line for line in open("/proc/mounts", encoding="ascii") if f" {MOUNT} " in line][0]
+    assert stack.value("writeback_age") == 30 and ",writeback_age=30" in options()
+    assert "older than 30 s" in run(f"forebay status {MOUNT}")
+    run(f"mount -o remount,writeback_age=7 {MOUNT}")
+    assert stack.value("writeback_age") == 7 and ",writeback_age=7" in options()
+    run(f"mount -o remount,mode=auto {MOUNT}")
+    assert stack.value("writeback_age") == 7
+    for wrong in ("-1", "x", "86401"):
+        fails(f"mount -o remount,writeback_age={wrong} {MOUNT}")
+    assert stack.value("writeback_age") == 7
+
+
+def test_old_data_go_below(aged):
+    """All of it, and the pages stay here for reads and later syncs."""
+    fd = write_and_sync("f")
+    absorbed = aged.value("pages_absorbed")
+    assert aged.value("pages_out_of_sync") >= PAGES
+    assert wait_for(lambda: not aged.value("pages_out_of_sync"))
+    assert aged.value("pages_clean") >= PAGES and aged.value("pages_reclaimed") == 0
+    assert (LOWER / "f").read_bytes() == b"d" * PAGES * PAGE
+    syncs = aged.value("syncs_absorbed")
+    os.pwrite(fd, b"e" * PAGE, 0)
+    os.fdatasync(fd)
+    assert aged.value("syncs_absorbed") == syncs + 1 and aged.value("pages_absorbed") <= absorbed + 1
+    assert wait_for(lambda: not aged.value("pages_out_of_sync"))
+    assert (LOWER / "f").read_bytes() == b"e" * PAGE + b"d" * (PAGES - 1) * PAGE
+    os.close(fd)
+
+
+def test_off(stack):
+    """With 0 nothing goes below without need; a remount that sets an age finds what is old already."""
+    stack.umount()
+    stack.mount("writeback_age=0")
+    fd = write_and_sync("f")
+    time.sleep(5)
+    assert stack.value("pages_out_of_sync") >= PAGES
+    run(f"mount -o remount,writeback_age=2 {MOUNT}")
+    assert wait_for(lambda: not stack.value("pages_out_of_sync"))
+    os.close(fd)
+
+
+def test_pinned_data_stay(aged):
+    """To write them would make no room."""
+    fd = write_and_sync("f")
+    run(f"forebay pin {MOUNT / 'f'}")
+    time.sleep(6)
+    assert aged.value("pages_out_of_sync") >= PAGES
+    run(f"forebay unpin {MOUNT / 'f'}")
+    assert wait_for(lambda: not aged.value("pages_out_of_sync"))
+    os.close(fd)
+
+
+@BY_THE_CLOCK
+def test_storage_is_busy(aged):
+    """While another program uses the SSD, the data wait."""
+    fd = write_and_sync("f")
+    ended = threading.Event()
+
+    def read():
+        disk = os.open(aged.device, os.O_RDONLY)
+        while not ended.is_set():
+            os.posix_fadvise(disk, 0, 16 << 20, os.POSIX_FADV_DONTNEED)
+            for place in range(0, 16 << 20, 1 << 18):
+                os.pread(disk, 512, place)
+        os.close(disk)
+    reader = threading.Thread(target=read)
+    reader.start()
+    try:
+        time.sleep(8)
+        left = aged.value("pages_out_of_sync")
+    finally:
+        ended.set()
+        reader.join()
+    assert left >= PAGES
+    assert wait_for(lambda: not aged.value("pages_out_of_sync"))
+    os.close(fd)
