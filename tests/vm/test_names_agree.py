@@ -83,5 +83,7 @@ def test_names_agree(pair):
         replayed += pair.value("names_replayed")
         agree("cut", LEFT, before, after)
         run(f"umount {LEFT} && umount {LEFT_LOWER}")
-    print(f"{replayed} records replayed")
+    counters = Path("/sys/fs/forebay") / Path(pair.cache).name
+    print(f"{replayed} records replayed;", *(f"{name} {(counters / name).read_text().strip()}" for name in (
+        "names_recorded", "names_barriers", "names_switched_off", "syncs_absorbed", "syncs_lower")))
     assert replayed, "storage had everything: the cuts show nothing"
