@@ -78,6 +78,7 @@ class Dice:
     writeback_centiseconds: int
     dump_mapped: bool
     ssd_seed: int
+    writeback_age: int = 30     # the mount option, in seconds
     batches: float = 0          # how often the writers sync many pages at once
 
 
@@ -148,6 +149,7 @@ class Boot:
             "WRITERS": str(WRITERS), "FRESH": str(int(self._fresh())),
             "DROP_CACHES": str(int(self.dice.drop_caches)), "DUMP_HOW": "mmap" if self.dice.dump_mapped and not self.system.names else "",
             "WRITEBACK_CENTISECONDS": str(self.dice.writeback_centiseconds),
+            "WRITEBACK_AGE": str(self.dice.writeback_age),
         }
         return Settings(
             pmem=self.system.pmem if self.system.name in ("forebay", "writelog") else 0, nvme=0, mem=1 << 30, kernel=self.system.kernel,

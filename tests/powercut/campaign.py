@@ -138,6 +138,7 @@ class Leg:
             in_recovery=self._moment() if dice.random() < options.in_recovery else None,
             syncs=dice.choice((1, 1, 0.3, 0.05)), drop_caches=dice.random() < 0.5, writeback_centiseconds=dice.choice((10, 50, 500)),
             dump_mapped=dice.random() < 0.3, ssd_seed=dice.getrandbits(32),
+            writeback_age=dice.choice((0, 1, 30)),
             batches=dice.choice((0, 0.01, 0.05)) if options.batches is None else options.batches)
 
     def _moment(self):

@@ -66,7 +66,7 @@ map() {
 attach() {
 	map
 	mount -t "$LOWER_TYPE" -o "$LOWER_OPTIONS" $device $lower || fail "mount $LOWER_TYPE"
-	[ "$SYSTEM" != forebay ] || mount -t forebay -o "cache=$cache" $lower $top || fail "mount forebay"
+	[ "$SYSTEM" != forebay ] || mount -t forebay -o "cache=$cache,writeback_age=$WRITEBACK_AGE" $lower $top || fail "mount forebay"
 }
 
 # A campaign about names whose log is not in use would show nothing.
