@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from conftest import CHECKOUT, DONE, FAILED, MIB
+from conftest import CHECKOUT, DONE, FAILED, MIB, USAGE
 
 MOUNTED = {
     "cache_uuid": "11111111-1111-1111-1111-111111111111", "lower_uuid": "22222222-2222-2222-2222-222222222222",
@@ -275,3 +275,27 @@ def test_what_is_no_cache(forebay, blank, tmp_path):
 def test_drain_wants_a_forebay_mount(forebay, tmp_path):
     result = forebay("drain", tmp_path)
     assert result.status == FAILED and "is not on a forebay mount" in result.err
+
+
+def test_watch(command, kernel, tmp_path):
+    """The status comes again and again, and says what has changed in between. It ends when its reader has gone."""
+    environment = {**os.environ, **kernel(MOUNT_LINE, pmem0={})}
+    with subprocess.Popen([command, "status", "--watch=0.1"], env=environment, text=True, stdout=subprocess.PIPE) as watch:
+        lines = iter(watch.stdout.readline, "")
+        assert any("300 absorbed" in line for line in lines)
+        (tmp_path / "root/sys/fs/forebay/pmem0/syncs_absorbed").write_text("700\n")
+        assert any("700 absorbed" in line for line in lines)
+        watch.stdout.close()
+        assert watch.wait(timeout=10)
+    with subprocess.Popen([command, "status", "--json", "--watch=0.1"], env=environment, text=True, stdout=subprocess.PIPE) as watch:
+        text = "".join(line for line, _ in zip(iter(watch.stdout.readline, ""), range(500)))
+        watch.kill()
+    decoder = json.JSONDecoder()
+    first, end = decoder.raw_decode(text)
+    assert first == decoder.raw_decode(text[end:].lstrip())[0] and first[0]["syncs_absorbed"] == 700
+
+
+@pytest.mark.parametrize("wrong", ("0", "-1", "x", "86401", ""))
+def test_watch_takes_seconds(forebay, kernel, wrong):
+    result = forebay("status", f"--watch={wrong}", **kernel())
+    assert result.status == USAGE and "seconds" in result.err

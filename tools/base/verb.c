@@ -21,6 +21,22 @@ static void print_keys(const struct verb *verb)
 }
 
 /**
+ * parse_decimal - read an option's number
+ * @text: as given
+ * @max: the most that it may be; it must be more than 0
+ * @number: set
+ *
+ * Return: false if it is no such number.
+ */
+bool parse_decimal(const char *text, double max, double *number)
+{
+	char *end;
+
+	*number = strtod(text, &end);
+	return end != text && !*end && *number > 0 && *number <= max;
+}
+
+/**
  * verb_help - print what a verb does and takes
  * @verb: which
  */

@@ -55,6 +55,7 @@ extern const struct verb verb_transit_create, verb_transit_status, verb_transit_
 			 verb_transit_set, verb_transit_latency, verb_transit_remove;
 
 int next_option(const struct verb *verb, int argc, char **argv);
+bool parse_decimal(const char *text, double max, double *number);
 void verb_help(const struct verb *verb);
 enum exit_status usage_problem(const struct verb *verb, const char *format, ...)
 	__printf(2, 3);

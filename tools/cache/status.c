@@ -5,6 +5,8 @@
 #include <dirent.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "base/json.h"
 #include "base/latency.h"
@@ -19,10 +21,13 @@
 
 #define LATENCY_PREFIX	"sync_latency_"		/* of files that base/latency.h reads */
 
-enum { OPT_JSON = 1 };
+enum { OPT_JSON = 1, OPT_WATCH };
+
+#define WATCH_INTERVAL	2	/* seconds */
 
 static const struct option options[] = {
 	{ "json", no_argument, NULL, OPT_JSON },
+	{ "watch", optional_argument, NULL, OPT_WATCH },
 	OPTION_HELP,
 	{ }
 };
@@ -248,19 +253,18 @@ static void say_none_mounted(void)
 		puts(text);
 }
 
-static enum exit_status status(const struct verb *verb, int argc, char **argv)
+/* Shows the paths' state, or that of all caches if there is no path. */
+static bool show(char **paths, int n, bool json)
 {
 	struct gathering all;
-	bool json = false, good = true;
+	bool good = true;
 
-	while (next_option(verb, argc, argv) != -1)
-		json = true;
 	if (!mounts_read(&all.mounts))
-		return FAILED;
+		return false;
 	all.caches = json_object_new_array();
-	for (int i = optind; i < argc; i++)
-		good = gather_one(&all, argv[i]) && good;
-	if (optind == argc)
+	for (int i = 0; i < n; i++)
+		good = gather_one(&all, paths[i]) && good;
+	if (!n)
 		good = gather_all(&all);
 	if (!json && good && !json_object_array_length(all.caches))
 		say_none_mounted();
@@ -271,19 +275,55 @@ static enum exit_status status(const struct verb *verb, int argc, char **argv)
 		json_object_put(all.caches);
 	}
 	mounts_free(&all.mounts);
-	return good ? DONE : FAILED;
+	return good;
+}
+
+/* Waits; false: the output is closed. */
+static bool wait_for_next(double interval, bool json)
+{
+	struct timespec time = { interval, (interval - (time_t)interval) * 1e9 };
+
+	if (!json && !isatty(STDOUT_FILENO))
+		putchar('\n');
+	if (fflush(stdout) || nanosleep(&time, NULL))
+		return false;
+	if (!json && isatty(STDOUT_FILENO))
+		fputs("\033[H\033[2J", stdout);		/* to the top of an empty screen */
+	return true;
+}
+
+static enum exit_status status(const struct verb *verb, int argc, char **argv)
+{
+	double interval = 0;
+	bool json = false;
+	int option;
+
+	while ((option = next_option(verb, argc, argv)) != -1) {
+		if (option == OPT_JSON)
+			json = true;
+		else if (!optarg)
+			interval = WATCH_INTERVAL;
+		else if (!parse_decimal(optarg, 86400, &interval))
+			return usage_problem(verb, "--watch=%s: expected seconds, up to 86400", optarg);
+	}
+	do {
+		if (!show(argv + optind, argc - optind, json))
+			return FAILED;
+	} while (interval && wait_for_next(interval, json));
+	return DONE;
 }
 
 const struct verb verb_status = {
 	.name = "status",
-	.arguments = "[--json] [MOUNTPOINT|DEVICE|FILE]...",
+	.arguments = "[--json] [--watch[=SECONDS]] [MOUNTPOINT|DEVICE|FILE]...",
 	.summary = "show what caches hold and do, or where a file is",
 	.help = "Shows the caches that are mounted, and those that aren't though they hold what their\n"
 		"lower directory lacks; or those of the mount points and devices named.\n"
 		"A device that is not mounted is read directly, which takes root. Of a file on a\n"
 		"mount: which ranges are mapped, attached, pinned or locked, and its pages by state.\n"
 		"\n"
-		"  --json              a JSON array with an object for each cache or file\n",
+		"  --json              a JSON array with an object for each cache or file\n"
+		"  --watch[=SECONDS]   again every 2 seconds, or so many, until interrupted\n",
 	.options = options,
 	.run = status,
 };

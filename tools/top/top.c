@@ -30,15 +30,6 @@ struct top {
 	int first;		/* the line at the top */
 };
 
-/* A number above 0, up to @max. */
-static bool parse_number(const char *text, double max, double *number)
-{
-	char *end;
-
-	*number = strtod(text, &end);
-	return end != text && !*end && *number > 0 && *number <= max;
-}
-
 static void print_lines(const struct lines *lines, unsigned long left)
 {
 	for (size_t i = 0; i < lines->n; i++)
@@ -187,9 +178,9 @@ static enum exit_status top(const struct verb *verb, int argc, char **argv)
 	while ((option = next_option(verb, argc, argv)) != -1) {
 		if (option == OPT_BATCH)
 			top.batch = true;
-		else if (option == OPT_INTERVAL && !parse_number(optarg, 3600, &top.interval))
+		else if (option == OPT_INTERVAL && !parse_decimal(optarg, 3600, &top.interval))
 			return usage_problem(verb, "%s: expected seconds, up to 3600", optarg);
-		else if (option == OPT_COUNT && !parse_number(optarg, 1e9, &count))
+		else if (option == OPT_COUNT && !parse_decimal(optarg, 1e9, &count))
 			return usage_problem(verb, "%s: expected a number of looks", optarg);
 		else if (option == OPT_COUNT)
 			top.left = count;
