@@ -64,8 +64,8 @@ test: ## what CI runs: crash states and units on the host; semantics, the comman
 	tests/powercut/run $(or $(N),4) --names --cut-replay --fs ext4,xfs
 	tests/pmdk/run 2
 
-test-all: ## everything: test, and test-vm, test-apps, test-machine, test-systemd, test-suites (KERNEL=debug: under KASAN and lockdep)
-	@$(MAKE) --no-print-directory test test-vm test-apps test-machine test-systemd test-suites
+test-all: ## everything: test, and test-packages, test-vm, test-apps, test-machine, test-systemd, test-suites (KERNEL=debug: under KASAN and lockdep)
+	@$(MAKE) --no-print-directory test test-packages test-vm test-apps test-machine test-systemd test-suites
 
 test-host: ## unit tests of the Python parts
 	$(PYTEST) tests/bench tests/powercut tests/apps tests/lib tests/xfstests tests/pjdfstest
@@ -73,9 +73,14 @@ test-host: ## unit tests of the Python parts
 test-machine: ## tests of the test machine
 	$(PYTEST) vm/tests/test_run.py
 
-test-systemd: ## README's lines on Debian 12 with systemd, installed and booted, cut, with devices missing (DEBIAN=12|13)
+test-systemd: ## README's lines on Debian 12 with systemd, installed and booted, cut, with devices missing; also from packages (DEBIAN=12|13)
 	scripts/setup --for image
+	scripts/setup --for deb
 	FOREBAY_DEBIAN=$(or $(DEBIAN),12) $(PYTEST) -x tests/systemd
+
+test-packages: ## the Debian packages: contents, lintian, the same files from two folders, maintainer scripts
+	scripts/setup --for deb
+	$(PYTEST) tests/packages
 
 test-tools: modules tools ## the forebay command, on images, also those of old commits, and in the guest
 	$(PYTEST) tests/tools tests/formats
@@ -162,7 +167,11 @@ uninstall: ## undo make install (the same PREFIX); before: unmount, `forebay wri
 	$(MAKE) --no-print-directory -C packaging uninstall
 	@$(RELOAD)
 
+deb: ## build the Debian packages into build/deb/ (docs/packages.md)
+	scripts/setup --for deb
+	packaging/deb
+
 clean: ## remove build/
 	rm -rf build
 
-.PHONY: help setup modules test test-all test-suites test-machine test-systemd test-host test-tools test-vm test-kernels demo bench test-core test-apps attack debug-kernel test-pmdk test-agree powercut powercut-selftest powercut-emulated emucuts tools lib python install uninstall check clean
+.PHONY: help setup modules test test-all test-suites test-machine test-systemd test-host test-packages test-tools test-vm test-kernels demo bench test-core test-apps attack debug-kernel test-pmdk test-agree powercut powercut-selftest powercut-emulated emucuts tools lib python install uninstall deb check clean

@@ -2,7 +2,7 @@
 """Images of Debian with systemd, made by mmdebstrap and kept (vm/image); vm/system.py boots them.
 
 An image is a folder with `root.ext4` and, for each kernel, `vmlinuz-6.12` and `initrd-6.12`. A system is
-kept as `system.tar`, from which images are made: without `make install` of a checkout, or with it.
+kept as `system.tar`, from which images are made: without `make install` of a checkout, with it, or with packages.
 """
 
 import fcntl
@@ -45,14 +45,14 @@ FSTAB = "/dev/vda / ext4 errors=remount-ro 0 1\n"
 INITRAMFS_MODULES = "virtio_pci\nvirtio_blk\next4\n"
 
 
-def build(release, install=False, again=False):
-    """The folder of an image; it is made if it isn't there."""
+def build(release, install=False, again=False, packages=False):
+    """The folder of an image; it is made if it isn't there. `packages`: `make deb` and apt, in place of `make install`."""
     _check()
     IMAGES.mkdir(parents=True, exist_ok=True)
     with _locked(IMAGES / f"debian{release}.lock"):
         system = _system(release, again)
-        target = system / ("installed" if install else "plain")
-        key = _sources_key(install)
+        target = system / ("packages" if packages else "installed" if install else "plain")
+        key = _sources_key(install or packages)
         mark = target / "key"
         if mark.exists() and mark.read_text() == key:
             return target
@@ -60,7 +60,9 @@ def build(release, install=False, again=False):
         target.mkdir()
         with tempfile.TemporaryDirectory(prefix=".tree-", dir=system) as tree:
             _run("tar", "-xpf", system / "system.tar", "--xattrs-include=*", "-C", tree)
-            if install:
+            if packages:
+                _install_packages(Path(tree), target / "install.log", RUNNING[release])
+            elif install:
                 _install(Path(tree), target / "install.log", RUNNING[release])
             _make_image(Path(tree), target)
         mark.write_text(key)
@@ -180,28 +182,47 @@ def _kernel(tree, series):
 
 
 def _install(tree, log, series):
-    """`make install` as root, as README has it, in namespaces: nothing that it starts or mounts stays.
-
-    A chroot runs the host's kernel: a stand-in for `uname -r` names the kernel that the image will run.
-    """
-    _say(f"make install in the image ({log})")
+    """`make install` as root, as README has it."""
     checkout = tree / "usr/src/forebay-checkout"
     for name in _sources():
         target = checkout / name
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(CHECKOUT / name, target)
+    _carry_out(tree, log, series, "make -C /usr/src/forebay-checkout install")
+
+
+def _install_packages(tree, log, series):
+    """`make deb` here, and `apt install` in the image, as README has it. The packages stay in /usr/src/forebay-packages."""
+    _say("packaging/deb (build/deb/build.log)")
+    _run(CHECKOUT / "packaging/deb")
+    folder = tree / "usr/src/forebay-packages"
+    folder.mkdir(parents=True)
+    for path in sorted(CHECKOUT.glob("build/deb/*.deb")):
+        shutil.copy2(path, folder)
+    _carry_out(tree, log, series, "sh -c 'apt-get -qq update && cd /usr/src/forebay-packages && apt install -y ./*.deb'")
+
+
+def _carry_out(tree, log, series, command):
+    """Runs a command in an image, in namespaces: nothing that it starts or mounts stays.
+
+    A chroot runs the host's kernel: a stand-in for `uname -r` names the kernel that the image will run. It is mounted over
+    uname itself, because apt gives maintainer scripts a PATH of its own.
+    """
+    _say(f"{command} in the image ({log})")
     answer = f'[ "$*" != -r ] || {{ echo {_kernel(tree, series)}; exit; }}'
-    _put(tree / "stand-in/uname", f'#!/bin/sh\n{answer}\nexec /usr/bin/uname "$@"\n', 0o755)
+    _put(tree / "stand-in/uname", f'#!/bin/sh\n{answer}\nexec /stand-in/own-uname "$@"\n', 0o755)
+    shutil.copy2(tree / "usr/bin/uname", tree / "stand-in/own-uname")
     if not (tree / "etc/resolv.conf").exists():
         shutil.copy("/etc/resolv.conf", tree / "etc/resolv.conf")
-    script = ('mount -t proc proc "$0/proc" && mount --rbind /dev "$0/dev" && exec chroot "$0" env -i '
-              'PATH=/stand-in:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root '
-              'LANG=C.UTF-8 make -C /usr/src/forebay-checkout install')
+    script = ('mount -t proc proc "$0/proc" && mount --rbind /dev "$0/dev" && '
+              'mount --bind "$0/stand-in/uname" "$0/usr/bin/uname" && exec chroot "$0" env -i '
+              'PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root '
+              f'LANG=C.UTF-8 DEBIAN_FRONTEND=noninteractive {command}')
     with open(log, "wb") as file:
         done = subprocess.run(["unshare", "--mount", "--pid", "--fork", "--propagation", "private", "sh", "-c", script, tree],
                               stdin=subprocess.DEVNULL, stdout=file, stderr=file, check=False)
     if done.returncode:
-        raise SetupError("make install failed:\n" + "\n".join(log.read_text(errors="replace").splitlines()[-15:]))
+        raise SetupError(f"{command} failed:\n" + "\n".join(log.read_text(errors="replace").splitlines()[-15:]))
     shutil.rmtree(tree / "stand-in")
 
 

@@ -43,7 +43,11 @@ def test_install(tmp_path):
     for name in (*FILES, "../sbin/mount.forebay", "share/man/man8/mount.forebay.8", "lib/udev/rules.d/64-forebay.rules"):
         assert os.path.exists(tmp_path / "usr" / name), name
     for kernel in kernels:
-        assert {path.name.split(".")[0] for path in (tmp_path / "modules" / kernel).rglob("*.ko*")} == MODULES
+        built = list((tmp_path / "modules" / kernel).rglob("*.ko*"))
+        assert {path.name.split(".")[0] for path in built} == MODULES
+        # By which `scripts/setup --left` tells it from the one that is loaded
+        for path in built:
+            assert subprocess.run(["modinfo", "-F", "srcversion", path], stdout=subprocess.PIPE, check=True).stdout.strip(), path
     help_text = subprocess.run([tmp_path / "usr/sbin/forebay", "--help"], stdout=subprocess.PIPE, text=True, check=True).stdout
     assert "format" in help_text
     for _ in range(2):

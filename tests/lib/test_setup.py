@@ -63,6 +63,12 @@ def test_kernel_for_the_test_machine(setup, debian, wanted):
     assert setup("--for", "demo", debian=debian)[0] == wanted
 
 
+def test_tools_for_packages(setup):
+    """No kernel is brought: DKMS builds the modules where the packages are installed."""
+    linux, asked, _ = setup("--for", "deb")
+    assert not linux and {"debhelper", "dh-dkms", "dh-python", "lintian"} <= asked
+
+
 def test_headers_that_the_archive_lacks(setup):
     said = setup("--for", "install", debian="13", kernel="6.12.48+deb13-amd64", works=False)[2]
     assert "apt-get install linux-image-amd64 linux-headers-amd64, reboot, and try again" in said
