@@ -6,6 +6,7 @@
  * The sequence number is taken while the slot is held, and the slot is held until the index has the
  * entry. So when all slots have left a generation, the index has all of the generation's entries.
  */
+#include <linux/delay.h>
 #include <linux/highmem.h>
 
 #include "trace.h"
@@ -49,6 +50,16 @@ static void dwl_copy(struct dwl *w, struct dwl_slot *slot, struct dwl_segment *p
 	}
 }
 
+#ifdef FB_BREAK_SLOW_STORE	/* a delay on purpose: a write that begins so is durable before it is found */
+static void dwl_break_delay(const struct dwl *w, const struct wl_entry *entry)
+{
+	if (entry->op == WL_OP_WRITE && !memcmp(w->wl.base + entry->data, "FB_BREAK", 8))
+		msleep(5000);
+}
+#else
+static void dwl_break_delay(const struct dwl *w, const struct wl_entry *entry) { }
+#endif
+
 /* Appends one entry: the beginning of the segment, or all of it. */
 static int dwl_append_entry(struct dwl *w, struct dwl_slot *slot, struct dwl_segment *p)
 {
@@ -74,6 +85,7 @@ static int dwl_append_entry(struct dwl *w, struct dwl_slot *slot, struct dwl_seg
 	p->bio->bi_opf &= ~REQ_NOWAIT;
 	trace_dwl_append(w, &entry);
 	dwl_latency(w, DWL_PHASE_COPY, start_ns);
+	dwl_break_delay(w, &entry);
 	start_ns = dwl_now(w);
 	if (p->op == WL_OP_DISCARD)
 		dwl_index_discard(w, &entry);

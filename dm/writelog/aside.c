@@ -120,7 +120,7 @@ static int dwl_try_block(struct dwl *w, u64 block, u64 value)
 	w->extents = &extent;
 	w->nr_extents = 1;
 	w->batch_credit = 0;
-	err = dwl_origin_write_extents(w);
+	err = dwl_origin_write_extents(w, true);
 	w->extents = extents;
 	w->nr_extents = nr_extents;
 	return err;

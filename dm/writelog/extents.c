@@ -11,7 +11,10 @@
 
 #include "writeback.h"
 
-static bool dwl_extent_add(struct dwl *w, u64 sector, u64 value)
+/*
+ * Adds a block to w->extents. False: there are @max extents, and the block doesn't continue the last one.
+ */
+bool dwl_extent_add(struct dwl *w, u64 sector, u64 value, u32 max)
 {
 	u32 block_sectors = 1 << w->block_shift;
 	struct dwl_extent *last = w->nr_extents ? &w->extents[w->nr_extents - 1] : NULL;
@@ -22,10 +25,33 @@ static bool dwl_extent_add(struct dwl *w, u64 sector, u64 value)
 		last->sectors += block_sectors;
 		return true;
 	}
-	if (w->nr_extents == w->max_extents)
+	if (w->nr_extents == max)
 		return false;
 	w->extents[w->nr_extents++] = (struct dwl_extent){ sector, value, block_sectors };
 	return true;
+}
+
+/*
+ * True if the flush in flight covers this version of a block: it was written as a neighbour, and its
+ * own generation need not write it again. If the flush fails, all is written again.
+ */
+bool dwl_in_flush(const struct dwl *w, u64 sector, u64 value)
+{
+	u32 from = 0, to = w->flushing ? w->nr_flushed_extents : 0;
+
+	/* The extents are sorted, and don't overlap. */
+	while (from < to) {
+		u32 middle = from + (to - from) / 2;
+		const struct dwl_extent *extent = &w->flushed_extents[middle];
+
+		if (sector < extent->sector)
+			to = middle;
+		else if (sector >= extent->sector + extent->sectors)
+			from = middle + 1;
+		else
+			return value == dwl_value_behind(extent->value, sector - extent->sector);
+	}
+	return false;
 }
 
 /* False: not all extents fit. */
@@ -46,8 +72,9 @@ static bool dwl_entry_extents(struct dwl *w, const struct wl_entry *entry)
 			u64 value = dwl_index_value(w, entry, block);
 
 			if (READ_ONCE(region->block[block & (DWL_REGION_BLOCKS - 1)]) == value &&
-			    !(unlikely(w->aside.nr) && dwl_is_aside(w, block)))
-				fits = dwl_extent_add(w, block << w->block_shift, value);
+			    !(unlikely(w->aside.nr) && dwl_is_aside(w, block)) &&
+			    !dwl_in_flush(w, block << w->block_shift, value))
+				fits = dwl_extent_add(w, block << w->block_shift, value, w->max_extents);
 		}
 		if (!region)
 			block = stop;
@@ -67,6 +94,17 @@ static int dwl_by_sector(const void *a, const void *b)
 }
 
 /**
+ * dwl_extents_sort() - sort w->extents by their place on the origin
+ * @w: the target
+ *
+ * Context: Worker. Sleeps.
+ */
+void dwl_extents_sort(struct dwl *w)
+{
+	sort(w->extents, w->nr_extents, sizeof(*w->extents), dwl_by_sector, NULL);
+}
+
+/**
  * dwl_extents_collect() - find the extents to write, sorted
  * @w: the target
  * @gen: the generation; all slots have left it
@@ -83,6 +121,7 @@ s64 dwl_extents_collect(struct dwl *w, const struct dwl_gen *gen, struct dwl_cur
 	u64 seen = 0;
 
 	w->nr_extents = 0;
+	w->nr_along = 0;
 	for (; cursor->chunk < w->wl.nr_chunks; cursor->chunk++, cursor->index = 0) {
 		int entries = wl_chunk_read(&w->wl, number, gen->id, cursor->chunk);
 
@@ -111,6 +150,6 @@ s64 dwl_extents_collect(struct dwl *w, const struct dwl_gen *gen, struct dwl_cur
 	if (cursor->entries != atomic_read(&gen->seq))
 		return -EUCLEAN;
 full:
-	sort(w->extents, w->nr_extents, sizeof(*w->extents), dwl_by_sector, NULL);
+	dwl_extents_sort(w);
 	return seen;
 }

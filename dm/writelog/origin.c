@@ -382,6 +382,7 @@ static int dwl_write_all(struct dwl *w)
 /**
  * dwl_origin_write_extents() - write w->extents to the origin
  * @w: the target
+ * @find_damage: after an error, look for damage in the log
  *
  * After an error the extents may or may not be on the origin.
  *
@@ -390,7 +391,7 @@ static int dwl_write_all(struct dwl *w)
  * can't be read from the log. -ESTALE: as before, and they were left out of the index. Other errors are
  * the origin's.
  */
-int dwl_origin_write_extents(struct dwl *w)
+int dwl_origin_write_extents(struct dwl *w, bool find_damage)
 {
 	int err;
 
@@ -402,7 +403,7 @@ int dwl_origin_write_extents(struct dwl *w)
 		w->zeroes_refused = false;
 		err = dwl_write_all(w);
 	}
-	if (!err || err == -EINTR || (err != -EUCLEAN && w->failing_since))
+	if (!err || err == -EINTR || !find_damage || (err != -EUCLEAN && w->failing_since))
 		return err;
 	if (!dwl_log_damaged(w))
 		return err == -EUCLEAN ? -EINTR : err;

@@ -116,6 +116,7 @@ static int dwl_gen_next(struct dwl *w, struct dwl_gen *full)
 	gen->state = DWL_GEN_CURRENT;
 	gen->sealed = false;
 	gen->written = false;
+	gen->along = 0;
 	atomic_set(&gen->seq, 0);
 	atomic_set(&gen->chunks, 0);
 	/* Publishes the initialized generation. Pairs with smp_load_acquire() in dwl_slot_ready(). */

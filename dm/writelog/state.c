@@ -19,8 +19,8 @@ static int dwl_alloc(struct dwl *w)
 	w->gens = kvcalloc(w->wl.nr_gens, sizeof(*w->gens), GFP_KERNEL);
 	w->slots = kvcalloc(w->params.slots, sizeof(*w->slots), GFP_KERNEL);
 	w->max_extents = clamp(blocks_a_gen, 1024, 65536);
-	w->extents = kvcalloc(w->max_extents, sizeof(*w->extents), GFP_KERNEL);
-	w->flushed_extents = kvcalloc(w->max_extents, sizeof(*w->extents), GFP_KERNEL);
+	w->extents = kvcalloc(2 * w->max_extents, sizeof(*w->extents), GFP_KERNEL);
+	w->flushed_extents = kvcalloc(2 * w->max_extents, sizeof(*w->extents), GFP_KERNEL);
 	if (!w->gens || !w->slots || !w->extents || !w->flushed_extents)
 		return -ENOMEM;
 	for (i = 0; i < w->params.slots; i++)

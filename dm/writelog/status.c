@@ -20,6 +20,7 @@ static const char * const dwl_counter_names[DWL_NR_COUNTERS] = {
 	[DWL_WRITEBACK_SECTORS] = "writeback_sectors",
 	[DWL_WRITEBACK_BIOS] = "writeback_bios",
 	[DWL_SUPERSEDED_SECTORS] = "superseded_sectors",
+	[DWL_ALONG_SECTORS] = "along_sectors",
 	[DWL_ORIGIN_ERRORS] = "origin_errors",
 	[DWL_MEDIUM_ERRORS] = "medium_errors",
 };

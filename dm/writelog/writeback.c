@@ -7,6 +7,8 @@
  * writeback fails, to notice that the origin has recovered. The worker seals generations after their
  * writers have left.
  *
+ * With each batch go blocks of younger generations that lie beside its blocks (neighbours.c).
+ *
  * A generation is freed only after its newest blocks are durable on the origin. While writers wait for
  * space, the flush of a batch runs concurrently with the writes of the next one. Waiting for each flush
  * would pause the credit that writers get bio by bio. Index entries stay until their batch is flushed,
@@ -68,18 +70,43 @@ static void dwl_seal(struct dwl *w)
 	}
 }
 
-/* Writes w->extents, found in @seen bytes of the log. */
-static int dwl_write_batch(struct dwl *w, u64 seen)
+static u64 dwl_batch_bytes(const struct dwl *w)
 {
-	u64 live = 0;
+	u64 sectors = 0;
 	u32 i;
 
 	for (i = 0; i < w->nr_extents; i++)
-		live += (u64)w->extents[i].sectors << WL_SECTOR_SHIFT;
-	w->batch_credit = div64_u64(seen << 16, max(live, 1));
+		sectors += w->extents[i].sectors;
+	return sectors << WL_SECTOR_SHIFT;
+}
+
+/* Counts what a batch didn't write because newer versions exist: @bytes, without those written along. */
+static void dwl_count_superseded(struct dwl *w, struct dwl_gen *gen, u64 bytes)
+{
+	u64 along = min(bytes, gen->along);
+
+	gen->along -= along;
+	dwl_count(w, DWL_SUPERSEDED_SECTORS, (bytes - along) >> WL_SECTOR_SHIFT);
+}
+
+/* Writes w->extents, found in @seen bytes of the generation, and (@along) their neighbours. */
+static int dwl_write_batch(struct dwl *w, struct dwl_gen *gen, u64 seen, bool along)
+{
+	u64 live = dwl_batch_bytes(w);
+	int err = 0;
+
+	if (along)
+		dwl_neighbours_add(w, gen);
+	w->batch_credit = div64_u64(seen << 16, max(dwl_batch_bytes(w), 1));
+	/* A batch that fails with neighbours is repeated without them: what is damaged shows then. */
+	if (live)
+		err = dwl_origin_write_extents(w, !w->nr_along);
+	if (err)
+		return err;
 	if (seen > live)
-		dwl_count(w, DWL_SUPERSEDED_SECTORS, (seen - live) >> WL_SECTOR_SHIFT);
-	return live ? dwl_origin_write_extents(w) : 0;
+		dwl_count_superseded(w, gen, seen - live);
+	dwl_neighbours_written(w, gen);
+	return 0;
 }
 
 static void dwl_gen_free(struct dwl *w, struct dwl_gen *gen)
@@ -164,6 +191,7 @@ static int dwl_flush_begin(struct dwl *w)
  */
 static int dwl_write_back(struct dwl *w, struct dwl_gen *gen)
 {
+	bool along = !w->failing_since && !w->aside.nr;
 	struct dwl_cursor cursor = { };
 	int err = 0;
 
@@ -178,7 +206,12 @@ static int dwl_write_back(struct dwl *w, struct dwl_gen *gen)
 		}
 		if (!seen && !w->nr_extents)
 			break;
-		err = dwl_write_batch(w, seen);
+		err = dwl_write_batch(w, gen, seen, along);
+		if (err && err != -EINTR && w->nr_along) {
+			along = false;
+			cursor = before;
+			continue;
+		}
 		if (err) {
 			err = dwl_aside_find(w, err);
 			if (!err) {

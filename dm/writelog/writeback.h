@@ -16,7 +16,14 @@ void dwl_worker_destroy(struct dwl *w);
 bool dwl_worker_must_stop(void);
 
 /* extents.c */
+bool dwl_extent_add(struct dwl *w, u64 sector, u64 value, u32 max);
+bool dwl_in_flush(const struct dwl *w, u64 sector, u64 value);
+void dwl_extents_sort(struct dwl *w);
 s64 dwl_extents_collect(struct dwl *w, const struct dwl_gen *gen, struct dwl_cursor *cursor);
+
+/* neighbours.c */
+void dwl_neighbours_add(struct dwl *w, const struct dwl_gen *gen);
+void dwl_neighbours_written(struct dwl *w, const struct dwl_gen *gen);
 
 /* aside.c */
 bool dwl_is_aside(const struct dwl *w, u64 block);
@@ -28,7 +35,7 @@ int dwl_aside_retry(struct dwl *w, const struct dwl_gen *gen);
 /* origin.c */
 int dwl_origin_init(struct dwl *w);
 void dwl_origin_exit(struct dwl *w);
-int dwl_origin_write_extents(struct dwl *w);
+int dwl_origin_write_extents(struct dwl *w, bool find_damage);
 void dwl_origin_flush_begin(struct dwl *w);
 int dwl_origin_flush_end(struct dwl *w);
 

@@ -13,6 +13,7 @@
  * The way of its data to the origin:
  *	writeback.c			one generation after the other, the oldest first
  *	  extents.c			the extents of a generation that are still the newest, sorted
+ *	  neighbours.c			blocks of younger generations that lie beside them
  *	  aside.c			sets blocks aside that the origin refuses
  *	  origin.c			large bios to the origin
  *	  fingerprint.c			the fingerprint of the origin's first blocks, kept in the log
@@ -113,6 +114,7 @@ struct dwl_gen {
 	enum dwl_gen_state state;
 	bool sealed;
 	bool written;			/* to the origin; durable after the next flush */
+	u64 along;			/* bytes of it that were written as neighbours: statistics */
 	struct list_head list;		/* in w->free_gens or w->closed_gens, the oldest first */
 	/* Changed by each writer, so in a cache line of their own. */
 	atomic_t seq ____cacheline_aligned_in_smp;	/* entries so far; after replay: entries found */
@@ -142,7 +144,7 @@ enum dwl_counter {
 	DWL_WRITES, DWL_WRITE_SECTORS, DWL_ENTRIES, DWL_DIRECT_WRITES,
 	DWL_DISCARDS, DWL_ZEROES,
 	DWL_SLOT_WAITS, DWL_SPACE_WAITS, DWL_FULL_WAITS,
-	DWL_GENERATIONS, DWL_WRITEBACK_SECTORS, DWL_WRITEBACK_BIOS, DWL_SUPERSEDED_SECTORS,
+	DWL_GENERATIONS, DWL_WRITEBACK_SECTORS, DWL_WRITEBACK_BIOS, DWL_SUPERSEDED_SECTORS, DWL_ALONG_SECTORS,
 	DWL_ORIGIN_ERRORS, DWL_MEDIUM_ERRORS,
 	DWL_NR_COUNTERS
 };
@@ -273,7 +275,8 @@ struct dwl {
 	struct bio_set bios;
 	mempool_t bounce;		/* pages */
 	struct dwl_extent *extents;
-	u32 nr_extents, max_extents;
+	u32 nr_extents, max_extents;	/* the maximum is without neighbours: twice with them */
+	u32 nr_along;			/* of nr_extents: neighbours, from younger generations */
 	struct dwl_extent *flushed_extents;	/* covered by the flush in flight */
 	u32 nr_flushed_extents;
 	bool flushing;

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from mapped import MANY, beside_checker, noise, verificator
 from stack import SSD, run
-from writelog import DEVICE, MIB, NAME, STATE, WRITES
+from writelog import DEVICE, MIB, NAME, STATE, WRITES, drain_one, fill_generation
 
 pytestmark = pytest.mark.persistence
 
@@ -115,6 +115,23 @@ def resolved(log):
             break
         time.sleep(0.1)
     assert (log.status()["health"], log.status()["refused"]) == ("ok", 0), log.status()
+
+
+def test_refused_neighbour_delays_nothing(log):
+    """A block of a younger generation that the origin refuses lies beside one of the oldest. The oldest
+    is written and freed without it, and nothing fails before the block's own generation is written."""
+    refusing(log).create(block_size=4096, high_mark=99, low_mark=98)
+    log.write(BAD * 512 - 4096, noise(4096, 1))
+    fill_generation(log)
+    log.write(BAD * 512, noise(4096, 2))
+    fill_generation(log)
+    drain_one(log)
+    status = log.status()
+    assert (status["health"], status["refused"], status["origin_errors"], status["along_sectors"]) == ("ok", 0, 0, 0), status
+    assert log.read(BAD * 512 - 4096, 4096, device=SSD) == noise(4096, 1)
+    assert "error" in log.message("flush", check=False).lower()
+    assert log.status()["refused"] == 1
+    assert log.read(BAD * 512, 4096) == noise(4096, 2)
 
 
 def test_refused_block_is_set_aside(log):

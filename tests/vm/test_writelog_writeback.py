@@ -16,7 +16,7 @@ from clock import BY_THE_CLOCK
 from logwrites import MARK, entries
 from mapped import DEBUG, VERIFICATOR, logged_device, noise
 from stack import SSD, SSD2, block_name, run
-from writelog import DEVICE, MIB, STATE, WRITES, delayed
+from writelog import DEVICE, MIB, STATE, WRITES, delayed, drain_one, fill_generation
 
 BLKDISCARD, BLKZEROOUT = 0x1277, 0x127F
 
@@ -128,6 +128,56 @@ def test_writeback_merges(log):
         log.write(i * 4096, noise(4096, i))
     log.message("flush")
     assert log.status()["writeback_bios"] <= 2
+
+
+def test_neighbours_go_along(log):
+    """Two generations have every other block each. The first one's writeback takes the second one's
+    along, so that has nothing to write any more. A version that is newer than what was taken along wins,
+    before and after replay."""
+    log.create(block_size=4096, high_mark=99, low_mark=98)
+    for i in range(128):
+        log.write(i * 8192, noise(4096, i))
+    fill_generation(log)
+    for i in range(127):
+        log.write(i * 8192 + 4096, noise(4096, 1000 + i))
+    fill_generation(log)
+    expected = bytearray(b"".join(noise(4096, i) + noise(4096, 1000 + i) for i in range(127)))
+    before = log.status()
+    drain_one(log)
+    first = log.status()
+    assert first["along_sectors"] - before["along_sectors"] == 127 * 8
+    assert first["writeback_sectors"] - before["writeback_sectors"] == 255 * 8
+    assert first["writeback_bios"] - before["writeback_bios"] <= 2
+    assert log.read(0, len(expected), device=SSD) == expected
+    assert log.read(0, len(expected)) == expected
+    expected[4096:8192] = noise(4096, 5000)
+    log.write(4096, noise(4096, 5000))
+    drain_one(log)
+    second = log.status()
+    assert second["writeback_sectors"] == first["writeback_sectors"]
+    log.again()
+    assert log.read(0, len(expected)) == expected
+    log.message("flush")
+    assert log.read(0, len(expected), device=SSD) == expected
+
+
+def test_neighbours_in_replay(log):
+    """A neighbour that was taken along, and of which the log had an older version, too: after replay it
+    is that version, not the older one, whether or not the older one's generation is freed."""
+    log.create(block_size=4096, high_mark=99, low_mark=98)
+    log.write(0, noise(4096, 1))
+    fill_generation(log)
+    log.write(4096, noise(4096, 2))
+    fill_generation(log)
+    log.write(4096, noise(4096, 3))
+    fill_generation(log)
+    for _ in range(3):
+        drain_one(log)
+        assert log.read(0, 8192, device=SSD) == noise(4096, 1) + noise(4096, 3)
+        log.again()
+        assert log.read(0, 8192) == noise(4096, 1) + noise(4096, 3)
+    log.message("flush")
+    assert log.read(0, 8192, device=SSD) == noise(4096, 1) + noise(4096, 3)
 
 
 def test_zeroes_and_discard(log):

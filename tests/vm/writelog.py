@@ -3,8 +3,9 @@
 need it."""
 
 import os
+import time
 
-from mapped import Target, slow_device
+from mapped import Target, noise, slow_device
 from stack import PMEM, SSD, run
 
 WRITES = int(os.environ.get("FOREBAY_OPS", "2000"))
@@ -49,3 +50,24 @@ def delayed(log, milliseconds):
     """Puts a delay on the origin's writes."""
     log.origin = slow_device(log.sectors, SSD, milliseconds)
     return log
+
+
+def fill_generation(log, at=32 * MIB):
+    """Overwrites 64 KiB in place until the log begins another generation."""
+    begun = log.status()["generations"]
+    while log.status()["generations"] == begun:
+        log.write(at, noise(65536))
+
+
+def drain_one(log):
+    """Has the oldest generation written back, and no other."""
+    status = log.status()
+    used, total = status["used"], status["generations_in_all"]
+    log.message(f"set low_mark {(used - 1) * 100 // total}")
+    log.message(f"set high_mark {used * 100 // total}")
+    deadline = time.monotonic() + 60
+    while log.status()["used"] == used and time.monotonic() < deadline:
+        time.sleep(0.02)
+    log.message("set high_mark 99")
+    log.message("set low_mark 98")
+    assert log.status()["used"] == used - 1
