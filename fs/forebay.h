@@ -225,6 +225,7 @@ struct fb_inode {
 	struct {			/* names/record.c; changed under the upper inode's lock */
 		u64 end;		/* of the last record that a sync call has to commit; 0: none */
 		u64 birth;		/* place of its creation's record; 0: not known */
+		s64 btime;		/* of the lower inode, in ns since 1970; 0: not known */
 		u64 counter;		/* of the lower directory, after our last change of it */
 		unsigned int life;	/* of the log, when it was read */
 		s64 mtime, ctime;	/* that records have, in ns; ctime 0: none */
