@@ -86,12 +86,12 @@ void fb_note_size(struct fb_inode *fi, u64 word)
 /**
  * fb_size_end_exact() - make a truncation durable below, so that the record need not say "exactly"
  * @fi: the inode. Takes io_sem
- * @size: in bytes; what the record says from then on
+ * @max: in bytes; the record says no more from then on
  *
  * Context: process, under wb_lock. Sleeps.
  * Return: 0 or the lower file system's error.
  */
-int fb_size_end_exact(struct fb_inode *fi, loff_t size)
+int fb_size_end_exact(struct fb_inode *fi, loff_t max)
 {
 	int err = vfs_fsync(fi->wb_file, 1);
 
@@ -100,7 +100,7 @@ int fb_size_end_exact(struct fb_inode *fi, loff_t size)
 		return err;
 	down_write(&fi->io_sem);
 	clear_bit(FB_SIZE_EXACT, &fi->flags);
-	fb_note_size(fi, size);
+	fb_note_size(fi, min_t(loff_t, fi->record_size, max));	/* a sync may have raised it since */
 	up_write(&fi->io_sem);
 	return 0;
 }
@@ -155,7 +155,6 @@ static bool fb_truncate_needs_record(struct fb_inode *fi, loff_t size)
 /**
  * fb_truncate_prepare() - before a truncation: make an earlier one durable below, if need be
  * @fi: the inode
- * @truncation: filled in
  * @size: of the file after the truncation that is about to begin
  *
  * The record has space for one truncation, and the file may have grown since the earlier one.
@@ -163,30 +162,22 @@ static bool fb_truncate_needs_record(struct fb_inode *fi, loff_t size)
  * Context: process, under wb_lock. Sleeps.
  * Return: 0 or the lower file system's error.
  */
-int fb_truncate_prepare(struct fb_inode *fi, struct fb_truncation *truncation, loff_t size)
+int fb_truncate_prepare(struct fb_inode *fi, loff_t size)
 {
-	int err;
-
 	lockdep_assert_held(&fi->wb_lock);
-	truncation->old_size = fi->record_size;
-	truncation->was_exact = test_bit(FB_SIZE_EXACT, &fi->flags);
-
-	if (!truncation->was_exact || size <= truncation->old_size)
+	if (!test_bit(FB_SIZE_EXACT, &fi->flags) || size <= READ_ONCE(fi->record_size))
 		return 0;
 	/*
 	 * Otherwise a sync in flight would find that truncate_seq has changed, and leave the old "exactly" in
 	 * the record. Recovery would then truncate bytes that this sync has made durable.
 	 */
-	err = fb_size_end_exact(fi, truncation->old_size);
-	if (!err)
-		truncation->was_exact = false;
-	return err;
+	return fb_size_end_exact(fi, LLONG_MAX);
 }
 
 /**
  * fb_truncate_to_record() - the lower file is about to be truncated: the record says so first
  * @fi: the inode. Takes io_sem
- * @truncation: from fb_truncate_prepare()
+ * @truncation: filled in
  * @size: of the file after the truncation
  *
  * Context: process, under wb_lock. Sleeps.
@@ -195,6 +186,8 @@ void fb_truncate_to_record(struct fb_inode *fi, struct fb_truncation *truncation
 {
 	lockdep_assert_held(&fi->wb_lock);
 	down_write(&fi->io_sem);
+	truncation->old_size = fi->record_size;
+	truncation->was_exact = test_bit(FB_SIZE_EXACT, &fi->flags);
 	truncation->recorded = fb_truncate_needs_record(fi, size);
 	fb_truncate_begin(fi);
 	if (truncation->recorded) {

@@ -15,10 +15,10 @@ struct fb_truncation {
 void fb_size_grew(struct inode *inode, loff_t size);
 void fb_size_is_below(struct fb_inode *fi, loff_t size);
 void fb_note_size(struct fb_inode *fi, u64 word);
-int fb_size_end_exact(struct fb_inode *fi, loff_t size);
+int fb_size_end_exact(struct fb_inode *fi, loff_t max);
 void fb_truncate_begin(struct fb_inode *fi);
 void fb_truncate_end(struct fb_inode *fi, loff_t size);
-int fb_truncate_prepare(struct fb_inode *fi, struct fb_truncation *truncation, loff_t size);
+int fb_truncate_prepare(struct fb_inode *fi, loff_t size);
 void fb_truncate_to_record(struct fb_inode *fi, struct fb_truncation *truncation, loff_t size);
 void fb_truncate_failed(struct fb_inode *fi, const struct fb_truncation *truncation);
 void fb_size_truncated(struct fb_inode *fi, loff_t size);

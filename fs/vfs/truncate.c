@@ -49,7 +49,7 @@ static int fb_truncate(struct mnt_idmap *idmap, struct dentry *dentry, struct ia
 	int err;
 
 	lockdep_assert_held(&fi->wb_lock);
-	err = fb_truncate_prepare(fi, &truncation, attr->ia_size);
+	err = fb_truncate_prepare(fi, attr->ia_size);
 	if (err)
 		return err;
 	fb_truncate_to_record(fi, &truncation, attr->ia_size);
