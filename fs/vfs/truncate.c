@@ -71,6 +71,7 @@ static int fb_grow(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr 
 {
 	struct inode *inode = d_inode(dentry);
 	struct fb_inode *fi = FB_I(inode);
+	bool grows = attr->ia_size > i_size_read(inode), trims = attr->ia_size <= i_size_read(fi->lower);
 	int err = fb_names_setattr(idmap, dentry, attr);
 
 	if (err)
@@ -79,7 +80,10 @@ static int fb_grow(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr 
 	fb_zero_tail(fi, i_size_read(inode));
 	fb_size_grew(inode, attr->ia_size);
 	up_write(&fi->io_sem);
-	fb_mark_needs_sync(fi);
+	if (grows)
+		fb_mark_needs_sync(fi);
+	if (trims)
+		fi->reserved = FB_RESERVE_UNASKED;	/* the lower file system has given it back */
 	return 0;
 }
 
