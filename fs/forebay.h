@@ -154,6 +154,7 @@ enum {
 	FB_PINNED,		/* we hold a reference on the inode, for its pages */
 	FB_SYNCED_IN_PMEM,	/* the last sync that had data to make durable needed PMem alone */
 	FB_SIZE_EXACT,		/* recovery truncates the lower file to record_size */
+	FB_TRUNCATED,		/* to truncated_to, before it was durable; no record says so yet */
 	FB_STORED_MAPPED,	/* stored_below had no memory: each volatile page may be in it */
 	FB_IS_BELOW,		/* a sync below, or recovery, has shown that a crash leaves the file */
 	FB_LAST_NAME_GOES,	/* it is being unlinked, or replaced by a rename */
@@ -212,6 +213,7 @@ struct fb_inode {
 	u64 record_size;		/* the size in it; this and the next three: page/size.c */
 	loff_t durable_size;		/* a crash leaves at least this size; */
 	loff_t below_size;		/* the same without its record; raised with i_lock */
+	loff_t truncated_to;		/* with FB_TRUNCATED; under io_sem */
 	unsigned int truncate_seq;	/* odd while the file is truncated; page/size.c */
 	s64 record_time, below_time, durable_time;	/* page/times.c */
 	unsigned long stored_since;	/* FB_STORED_DAX is set; in jiffies */
@@ -226,6 +228,7 @@ struct fb_inode {
 	struct {			/* names/record.c; changed under the upper inode's lock */
 		u64 end;		/* of the last record that a sync call has to commit; 0: none */
 		u64 birth;		/* place of its creation's record; 0: not known */
+		s64 btime;		/* of the lower inode, in ns since 1970; 0: not known */
 		u64 counter;		/* of the lower directory, after our last change of it */
 		unsigned int life;	/* of the log, when it was read */
 		s64 mtime, ctime;	/* that records have, in ns; ctime 0: none */

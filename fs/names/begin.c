@@ -33,8 +33,12 @@ static void fb_beat_if_due(struct fb_names *names)
 static void fb_record_object(struct fb_name_record *rec, struct inode *inode, struct dentry *lower_dentry,
 			     struct nl_identity *id, u32 field)
 {
-	id->birth = FB_I(inode)->names.birth;
-	rec->fits &= fb_identify(FB_SB(inode->i_sb), FB_I(inode)->lower, lower_dentry, id);
+	struct fb_inode *fi = FB_I(inode);
+
+	id->birth = fi->names.birth;
+	id->btime = READ_ONCE(fi->names.btime);
+	rec->fits &= fb_identify(FB_SB(inode->i_sb), fi->lower, lower_dentry, id);
+	WRITE_ONCE(fi->names.btime, id->btime);	/* it never changes, so nothing need lock it */
 	rec->change.has |= field;
 }
 

@@ -8,12 +8,24 @@
 #include "../lower/lower.h"
 #include "object.h"
 
+/* When an object was made, in ns since 1970; 0: the lower file system doesn't know. */
+static int fb_birth_time(struct fb_sb *fsb, struct dentry *lower_dentry, s64 *btime)
+{
+	struct path path = { .mnt = fsb->lower.mnt, .dentry = lower_dentry };
+	struct kstat stat;
+	int err = vfs_getattr_nosec(&path, &stat, STATX_BTIME, AT_STATX_DONT_SYNC);
+
+	if (!err)
+		*btime = stat.result_mask & STATX_BTIME ? timespec64_to_ns(&stat.btime) : 0;
+	return err;
+}
+
 /**
  * fb_identify() - say which object it is
  * @fsb: the mount
  * @lower: its lower inode
  * @lower_dentry: a lower dentry of it
- * @id: handle and time of birth are set
+ * @id: handle and time of birth are set; a time of birth other than 0 stays
  *
  * Context: process. May sleep.
  * Return: false if the lower file system has no handle for it.
@@ -21,14 +33,11 @@
 bool fb_identify(struct fb_sb *fsb, struct inode *lower, struct dentry *lower_dentry,
 		 struct nl_identity *id)
 {
-	struct path path = { .mnt = fsb->lower.mnt, .dentry = lower_dentry };
 	struct ps_handle handle;
-	struct kstat stat;
 
 	if (fb_encode_handle(lower, &handle) ||
-	    vfs_getattr_nosec(&path, &stat, STATX_BTIME, AT_STATX_DONT_SYNC))
+	    (!id->btime && fb_birth_time(fsb, lower_dentry, &id->btime)))
 		return false;
-	id->btime = stat.result_mask & STATX_BTIME ? timespec64_to_ns(&stat.btime) : 0;
 	id->type = handle.type;
 	id->len = handle.len;
 	memcpy(id->handle, handle.bytes, handle.len);

@@ -268,8 +268,10 @@ bool fb_names_note(const struct fb_name_record *rec, struct inode *inode)
 	if (!rec->end)
 		return false;
 	WRITE_ONCE(fi->names.end, rec->end);
-	if (fb_is_creation(&rec->change))
+	if (fb_is_creation(&rec->change)) {
 		fi->names.birth = rec->change.object.birth;
+		WRITE_ONCE(fi->names.btime, rec->change.object.btime);
+	}
 	if (!rec->object || rec->object == fi->lower)
 		fb_names_note_times(rec, fi);
 	return true;

@@ -17,6 +17,7 @@
 /* How long a task waits for a free page at a time, and in all. */
 #define FB_SPACE_WAIT		(5 * HZ)
 #define FB_SPACE_PATIENCE	(120 * HZ)
+#define FB_ORPHAN_DELAY		HZ
 
 /* The worker sees to it that so many pages are free. */
 static unsigned long fb_cache_watermark(const struct fb_sb *fsb)
@@ -209,6 +210,19 @@ void fb_pages_free(struct fb_sb *fsb, struct list_head *pages)
 bool fb_records_low(struct fb_sb *fsb)
 {
 	return fsb->ps.nr_files - READ_ONCE(fsb->nr_files_used) < DIV_ROUND_UP(fsb->ps.nr_files, 8);
+}
+
+/**
+ * fb_flush_orphans_soon() - a file was truncated and its record says so, or it was deleted
+ * @fsb: the mount
+ *
+ * Wakes the worker of writeback/deferred.c in a second, or now if the cache is short. Any context.
+ */
+void fb_flush_orphans_soon(struct fb_sb *fsb)
+{
+	bool now = fb_cache_low(fsb) || fb_records_low(fsb);
+
+	queue_delayed_work(fsb->wq, &fsb->orphan_work, now ? 0 : FB_ORPHAN_DELAY);
 }
 
 /**

@@ -11,6 +11,7 @@ void fb_cache_want_room(struct fb_sb *fsb, unsigned long pages);
 void fb_writeback_kick(struct fb_sb *fsb);
 unsigned long fb_age_step(unsigned int age);
 void fb_age_begin(struct fb_inode *fi);
+void fb_flush_orphans_soon(struct fb_sb *fsb);
 struct fb_page *fb_page_alloc(struct fb_sb *fsb);
 void fb_page_put_free(struct fb_sb *fsb, struct fb_page *page);
 bool fb_take_held(struct fb_sb *fsb);

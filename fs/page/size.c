@@ -15,10 +15,14 @@
  *
  *	step			changes				by
  *	grow			i_size				fb_size_grew()
+ *	truncation, before	truncated_to, FB_TRUNCATED	fb_truncate_is_later()
+ *	anything is durable
+ *	its first sync, in PMem	as any sync in PMem; "exactly"	fb_size_to_record()
+ *				begins, FB_TRUNCATED ends
  *	sync, in PMem		record_size, durable_size;	fb_size_to_record()
  *				"exactly" stays
  *	sync, below		durable_size, below_size;	fb_size_synced_below()
- *				"exactly" ends
+ *				"exactly", FB_TRUNCATED end
  *	writeback		below_size			fb_size_is_below()
  *	truncation		all of them			see below
  *	contents move		durable_size, below_size	fb_size_moved_below()
@@ -41,7 +45,11 @@
  */
 #include <linux/fs.h>
 
+#include "alloc.h"
 #include "size.h"
+
+/* So many pages a file may grow behind a truncation that isn't durable below: each of them is looked up. */
+#define FB_EXACT_PAGES	256
 
 /**
  * fb_size_grew() - the file is at least @size bytes now
@@ -86,12 +94,12 @@ void fb_note_size(struct fb_inode *fi, u64 word)
 /**
  * fb_size_end_exact() - make a truncation durable below, so that the record need not say "exactly"
  * @fi: the inode. Takes io_sem
- * @size: in bytes; what the record says from then on
+ * @max: in bytes; the record says no more from then on
  *
  * Context: process, under wb_lock. Sleeps.
  * Return: 0 or the lower file system's error.
  */
-int fb_size_end_exact(struct fb_inode *fi, loff_t size)
+int fb_size_end_exact(struct fb_inode *fi, loff_t max)
 {
 	int err = vfs_fsync(fi->wb_file, 1);
 
@@ -100,7 +108,7 @@ int fb_size_end_exact(struct fb_inode *fi, loff_t size)
 		return err;
 	down_write(&fi->io_sem);
 	clear_bit(FB_SIZE_EXACT, &fi->flags);
-	fb_note_size(fi, size);
+	fb_note_size(fi, min_t(loff_t, fi->record_size, max));	/* a sync may have raised it since */
 	up_write(&fi->io_sem);
 	return 0;
 }
@@ -155,7 +163,6 @@ static bool fb_truncate_needs_record(struct fb_inode *fi, loff_t size)
 /**
  * fb_truncate_prepare() - before a truncation: make an earlier one durable below, if need be
  * @fi: the inode
- * @truncation: filled in
  * @size: of the file after the truncation that is about to begin
  *
  * The record has space for one truncation, and the file may have grown since the earlier one.
@@ -163,30 +170,22 @@ static bool fb_truncate_needs_record(struct fb_inode *fi, loff_t size)
  * Context: process, under wb_lock. Sleeps.
  * Return: 0 or the lower file system's error.
  */
-int fb_truncate_prepare(struct fb_inode *fi, struct fb_truncation *truncation, loff_t size)
+int fb_truncate_prepare(struct fb_inode *fi, loff_t size)
 {
-	int err;
-
 	lockdep_assert_held(&fi->wb_lock);
-	truncation->old_size = fi->record_size;
-	truncation->was_exact = test_bit(FB_SIZE_EXACT, &fi->flags);
-
-	if (!truncation->was_exact || size <= truncation->old_size)
+	if (!test_bit(FB_SIZE_EXACT, &fi->flags) || size <= READ_ONCE(fi->record_size))
 		return 0;
 	/*
 	 * Otherwise a sync in flight would find that truncate_seq has changed, and leave the old "exactly" in
 	 * the record. Recovery would then truncate bytes that this sync has made durable.
 	 */
-	err = fb_size_end_exact(fi, truncation->old_size);
-	if (!err)
-		truncation->was_exact = false;
-	return err;
+	return fb_size_end_exact(fi, LLONG_MAX);
 }
 
 /**
  * fb_truncate_to_record() - the lower file is about to be truncated: the record says so first
  * @fi: the inode. Takes io_sem
- * @truncation: from fb_truncate_prepare()
+ * @truncation: filled in
  * @size: of the file after the truncation
  *
  * Context: process, under wb_lock. Sleeps.
@@ -195,6 +194,8 @@ void fb_truncate_to_record(struct fb_inode *fi, struct fb_truncation *truncation
 {
 	lockdep_assert_held(&fi->wb_lock);
 	down_write(&fi->io_sem);
+	truncation->old_size = fi->record_size;
+	truncation->was_exact = test_bit(FB_SIZE_EXACT, &fi->flags);
 	truncation->recorded = fb_truncate_needs_record(fi, size);
 	fb_truncate_begin(fi);
 	if (truncation->recorded) {
@@ -236,6 +237,27 @@ void fb_size_truncated(struct fb_inode *fi, loff_t size)
 }
 
 /**
+ * fb_truncate_is_later() - leave a truncation without a record to the next sync
+ * @fi: the inode; io_sem is held exclusively. fb_size_truncated() follows
+ * @size: in bytes
+ *
+ * No call has promised anything of a file that was never synced and has no record. So the truncation need
+ * not be durable before a sync call makes a size durable.
+ *
+ * Return: false: it has to be durable below before the next sync returns.
+ */
+bool fb_truncate_is_later(struct fb_inode *fi, loff_t size)
+{
+	lockdep_assert_held_write(&fi->io_sem);
+	if (fi->file != FB_NO_FILE || test_bit(FB_IS_BELOW, &fi->flags) || fi->durable_size || fi->below_size)
+		return false;
+	if (!test_bit(FB_TRUNCATED, &fi->flags) || size < fi->truncated_to)
+		fi->truncated_to = size;
+	set_bit(FB_TRUNCATED, &fi->flags);
+	return true;
+}
+
+/**
  * fb_flush_size() - make the size durable below, so that the record has none any more
  * @fi: the inode, from fb_hand_over()
  *
@@ -268,19 +290,70 @@ void fb_size_moved_below(struct fb_inode *fi, loff_t size)
 	fi->durable_size = size;
 }
 
+/* Whether PMem has every page that a file has behind a truncation. */
+static bool fb_has_pages_between(struct fb_inode *fi, loff_t truncated, loff_t size)
+{
+	pgoff_t index = truncated >> PAGE_SHIFT, beyond = DIV_ROUND_UP_ULL(size, PAGE_SIZE);
+
+	lockdep_assert_held(&fi->io_sem);
+	if (size <= truncated)
+		return true;
+	if (beyond - index > FB_EXACT_PAGES)
+		return false;
+	for (; index < beyond; index++)
+		if (!xa_load(&fi->index, index))
+			return false;
+	return true;
+}
+
+#ifdef FB_BREAK_TRUNCATED	/* a fault on purpose: tests/vm/test_truncation_cuts.py must find it */
+#define FB_BREAK_EXACT	1
+#else
+#define FB_BREAK_EXACT	0
+#endif
+
+/*
+ * The record of a file that was truncated before it was ever durable begins to say "exactly", with the size
+ * that the caller stores next. False: it can't. What was appended since the call began may be durable by
+ * syncfs(), so the record must not say "exactly" of the size from before. Recovery can't truncate an
+ * immutable file.
+ */
+static bool fb_size_begin_exact(struct fb_inode *fi, loff_t size)
+{
+	lockdep_assert_held_write(&fi->io_sem);
+	if (test_bit(FB_IS_BELOW, &fi->flags) || test_bit(FB_SIZE_EXACT, &fi->flags) ||
+	    IS_IMMUTABLE(&fi->vfs_inode) || i_size_read(&fi->vfs_inode) != size || !fb_has_pages_between(fi, fi->truncated_to, size))
+		return false;
+	clear_bit(FB_TRUNCATED, &fi->flags);
+	if (FB_BREAK_EXACT)
+		return true;
+	set_bit(FB_SIZE_EXACT, &fi->flags);
+	fb_flush_orphans_soon(FB_SB(fi->vfs_inode.i_sb));
+	return true;
+}
+
 /**
  * fb_size_to_record() - a sync makes the size durable in PMem
  * @fi: the inode, with a record; io_sem is held exclusively
  * @size: in bytes; data up to it is durable
  *
  * A record that says "exactly" says so of the new size then. Recovery truncates the lower file to that, and
- * storage may still have what was truncated. So PMem has every page from the recorded end on.
+ * storage may still have what was truncated. So PMem must have every page from the truncated end on.
+ *
+ * Return: 0; -EAGAIN: the record can't say what has happened to the file.
  */
-void fb_size_to_record(struct fb_inode *fi, loff_t size)
+int fb_size_to_record(struct fb_inode *fi, loff_t size)
 {
 	lockdep_assert_held_write(&fi->io_sem);
+	if (test_bit(FB_TRUNCATED, &fi->flags)) {
+		if (!fb_size_begin_exact(fi, size))
+			return -EAGAIN;
+	} else if (test_bit(FB_SIZE_EXACT, &fi->flags) && !fb_has_pages_between(fi, fi->record_size, size)) {
+		return -EAGAIN;
+	}
 	fb_note_size(fi, size | (test_bit(FB_SIZE_EXACT, &fi->flags) ? PS_SIZE_EXACT : 0));
 	fi->durable_size = size;
+	return 0;
 }
 
 /**
@@ -297,6 +370,7 @@ void fb_size_synced_below(struct fb_inode *fi, const struct fb_size_seen *end)
 		return;
 	if (test_and_clear_bit(FB_SIZE_EXACT, &fi->flags))
 		fb_note_size(fi, fi->record_size);
+	clear_bit(FB_TRUNCATED, &fi->flags);
 	fi->durable_size = max(fi->durable_size, end->size);
 	fb_size_is_below(fi, end->size);
 }

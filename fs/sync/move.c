@@ -69,8 +69,7 @@ struct folio *fb_lower_folio(struct fb_inode *fi, pgoff_t index, bool alone, str
 static bool fb_lower_is_durable(struct fb_inode *fi, struct folio *folio, pgoff_t index)
 {
 	return !folio_test_dirty(folio) && !folio_test_writeback(folio) &&
-	       !test_bit(FB_NEEDS_SYNC, &fi->flags) && !test_bit(FB_SIZE_EXACT, &fi->flags) &&
-	       !fb_tracked(fi, index);
+	       !test_bit(FB_NEEDS_SYNC, &fi->flags) && !fb_is_truncated(fi) && !fb_tracked(fi, index);
 }
 
 /**

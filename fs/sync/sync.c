@@ -50,8 +50,6 @@
 
 /* Unmaps and flushes up to this many pages under one hold of io_sem. */
 #define FB_FLUSH_BATCH	128
-/* So many pages a file may grow behind a truncation that isn't durable below: each of them is looked up. */
-#define FB_EXACT_PAGES	256
 
 /*
  * Makes stores through mappings durable: the pages lose their mappings, so that
@@ -154,7 +152,7 @@ static void fb_sync_begin(struct fb_inode *fi, bool datasync, struct fb_sync *sy
 /* True if fb_sync_note() has something to record. */
 static bool fb_sync_has_news(struct fb_inode *fi, const struct fb_sync *sync, bool datasync)
 {
-	return !datasync || !test_bit(FB_IS_BELOW, &fi->flags) || test_bit(FB_SIZE_EXACT, &fi->flags) ||
+	return !datasync || !test_bit(FB_IS_BELOW, &fi->flags) || fb_is_truncated(fi) ||
 	       READ_ONCE(fi->durable_size) < sync->end.size || READ_ONCE(fi->below_size) < sync->end.size;
 }
 
@@ -247,25 +245,6 @@ int fb_sync_below(struct fb_inode *fi, struct file *lower, bool datasync)
 	return fb_sync_run(fi, lower, datasync, &sync);
 }
 
-/*
- * Whether the record may have a larger size: also if it says "exactly", because PMem has every page from the
- * recorded end on. io_sem is held.
- */
-static bool fb_size_may_grow(struct fb_inode *fi, loff_t size)
-{
-	pgoff_t index = fi->record_size >> PAGE_SHIFT, beyond = DIV_ROUND_UP_ULL(size, PAGE_SIZE);
-
-	lockdep_assert_held(&fi->io_sem);
-	if (!test_bit(FB_SIZE_EXACT, &fi->flags) || size <= fi->record_size)
-		return true;
-	if (beyond - index > FB_EXACT_PAGES)
-		return false;
-	for (; index < beyond; index++)
-		if (!fb_page_find(fi, index))
-			return false;
-	return true;
-}
-
 /**
  * fb_sync_size() - make the file's size durable, in PMem
  * @fi: the inode
@@ -275,25 +254,24 @@ static bool fb_size_may_grow(struct fb_inode *fi, loff_t size)
  * What was written behind that size since may not be durable.
  *
  * Context: process; takes io_sem. Sleeps.
- * Return: 0; -EAGAIN if the file was truncated meanwhile, or has grown behind a truncation that isn't durable
- * below: then the lower fsync makes the size durable that it has now; or fb_record_lock()'s error.
+ * Return: 0; -EAGAIN if the file was truncated meanwhile, or was truncated before and the record can't say
+ * so: then the lower fsync makes the size durable that it has now; or fb_record_lock()'s error.
  */
 int fb_sync_size(struct fb_inode *fi, const struct fb_size_seen *end, bool datasync)
 {
 	int err;
 
-	if (end->size <= READ_ONCE(fi->durable_size))
+	if (end->size <= READ_ONCE(fi->durable_size) && !test_bit(FB_TRUNCATED, &fi->flags))
 		return 0;
 	err = fb_record_lock(fi);
 	if (err)
 		return err;
-	if (fi->truncate_seq != end->truncate_seq || (end->truncate_seq & 1) ||
-	    !fb_size_may_grow(fi, end->size)) {
+	if (fi->truncate_seq != end->truncate_seq || (end->truncate_seq & 1)) {
 		err = -EAGAIN;
-	} else if (end->size > fi->durable_size) {
+	} else if (end->size > fi->durable_size || test_bit(FB_TRUNCATED, &fi->flags)) {
 		if (!datasync)
 			fb_store_time(fi);
-		fb_size_to_record(fi, end->size);
+		err = fb_size_to_record(fi, end->size);
 	}
 	up_write(&fi->io_sem);
 	return err;

@@ -10,27 +10,33 @@
  *   3. pages beyond go, the rest of the last one becomes zeros.
  * So the truncation is durable, and a sync has nothing to do for it. A lower fsync ends the "exactly"
  * (page/size.c) about a second later (writeback/deferred.c). Where PMem has nothing beyond the new end, there
- * is no record, and the next sync goes below.
+ * is no record, and the next sync goes below. If the file was never durable, that sync can say "exactly this
+ * size" in the record (page/size.c).
  */
 #include <linux/fs.h>
 
 #include "../names/attr.h"
+#include "../page/alloc.h"
 #include "../page/size.h"
 #include "../page/zero.h"
 #include "../pin/pin.h"
 #include "../sync/reserve.h"
 #include "../sync/sync.h"
-#include "../writeback/deferred.h"
 #include "../writeback/evict.h"
 #include "truncate.h"
 
-/* The lower file is truncated. Pages beyond the end go, the rest of the last one becomes zeros. */
-static void fb_truncate_done(struct fb_inode *fi, loff_t size)
+/*
+ * The lower file is truncated. Pages beyond the end go, the rest of the last one becomes zeros. Returns
+ * whether the next sync must go below for that.
+ */
+static bool fb_truncate_done(struct fb_inode *fi, loff_t size, bool recorded)
 {
 	pgoff_t beyond = DIV_ROUND_UP_ULL(size, PAGE_SIZE);
+	bool below;
 
 	fi->reserved = FB_RESERVE_UNASKED;
 	down_write(&fi->io_sem);
+	below = recorded ? test_bit(FB_TRUNCATED, &fi->flags) : !fb_truncate_is_later(fi, size);
 	fb_size_truncated(fi, size);
 	if (offset_in_page(size))
 		unmap_mapping_pages(fi->lower->i_mapping, size >> PAGE_SHIFT, 1, false);
@@ -39,6 +45,7 @@ static void fb_truncate_done(struct fb_inode *fi, loff_t size)
 	fb_pins_truncate(fi, beyond);
 	up_write(&fi->io_sem);
 	fb_invalidate_range(fi, beyond, ULONG_MAX);
+	return below;
 }
 
 /* wb_lock is held, and the range from the last page on is locked exclusively. */
@@ -49,7 +56,7 @@ static int fb_truncate(struct mnt_idmap *idmap, struct dentry *dentry, struct ia
 	int err;
 
 	lockdep_assert_held(&fi->wb_lock);
-	err = fb_truncate_prepare(fi, &truncation, attr->ia_size);
+	err = fb_truncate_prepare(fi, attr->ia_size);
 	if (err)
 		return err;
 	fb_truncate_to_record(fi, &truncation, attr->ia_size);
@@ -59,11 +66,10 @@ static int fb_truncate(struct mnt_idmap *idmap, struct dentry *dentry, struct ia
 		fb_mark_needs_sync(fi);
 		return err;
 	}
-	fb_truncate_done(fi, attr->ia_size);
+	if (fb_truncate_done(fi, attr->ia_size, truncation.recorded))
+		fb_mark_needs_sync(fi);
 	if (truncation.recorded)
 		fb_flush_orphans_soon(FB_SB(fi->vfs_inode.i_sb));
-	else
-		fb_mark_needs_sync(fi);
 	return 0;
 }
 
@@ -71,6 +77,7 @@ static int fb_grow(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr 
 {
 	struct inode *inode = d_inode(dentry);
 	struct fb_inode *fi = FB_I(inode);
+	bool grows = attr->ia_size > i_size_read(inode), trims = attr->ia_size <= i_size_read(fi->lower);
 	int err = fb_names_setattr(idmap, dentry, attr);
 
 	if (err)
@@ -79,7 +86,10 @@ static int fb_grow(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr 
 	fb_zero_tail(fi, i_size_read(inode));
 	fb_size_grew(inode, attr->ia_size);
 	up_write(&fi->io_sem);
-	fb_mark_needs_sync(fi);
+	if (grows)
+		fb_mark_needs_sync(fi);
+	if (trims)
+		fi->reserved = FB_RESERVE_UNASKED;	/* the lower file system has given it back */
 	return 0;
 }
 

@@ -287,7 +287,7 @@ static ssize_t fb_write_locked(struct fb_inode *fi, struct kiocb *iocb, struct i
 		return ret;
 	/* After a truncation that is not durable below, the lower file can't sync by itself. */
 	ret = -ESTALE;
-	if (!test_bit(FB_SIZE_EXACT, &fi->flags) && fb_may_end_later(fi, iocb, iov_iter_count(from))) {
+	if (!fb_is_truncated(fi) && fb_may_end_later(fi, iocb, iov_iter_count(from))) {
 		do {
 			ret = fb_write_some(fi, iocb, from);
 		} while (ret == -EFAULT && !fb_still_bad(iocb, from, iov_iter_count(from)) &&

@@ -9,36 +9,28 @@
  *   - A truncation. The file's record says how long the file is (FB_SIZE_EXACT), and recovery would truncate
  *     the file to that size again. Bytes that were appended later and not synced would be lost with that.
  *     So a lower fsync, which ends this, comes soon, whether or not a program asks for one.
+ *   - A truncation that the record doesn't tell of yet (FB_TRUNCATED): a sync of all files must not note a
+ *     size without it.
  *
- * Both are done by one worker, about a second after the first of a group came in.
+ * All are done by one worker, about a second after the first of a group came in.
  */
 #include "../names/log.h"
 #include "../page/alloc.h"
 #include "../page/index.h"
 #include "../page/mapping.h"
 #include "../page/record.h"
+#include "../page/size.h"
 #include "../page/walk.h"
 #include "../sync/sync.h"
 #include "deferred.h"
 
-#define FB_ORPHAN_DELAY	HZ
+#define FB_RETRY_DELAY	(5 * HZ)
 
 struct fb_deleted {
 	struct list_head list;
 	struct list_head pages;		/* fb_page->lru */
 	u32 file;
 };
-
-/**
- * fb_flush_orphans_soon() - a file was truncated and its record says so, or it was deleted
- * @fsb: the mount
- */
-void fb_flush_orphans_soon(struct fb_sb *fsb)
-{
-	bool soon = fb_cache_low(fsb) || fb_records_low(fsb);
-
-	queue_delayed_work(fsb->wq, &fsb->orphan_work, soon ? 0 : FB_ORPHAN_DELAY);
-}
 
 /**
  * fb_orphan_deleted() - keep a deleted file's pages until that is durable
@@ -108,7 +100,7 @@ int fb_flush_truncation(struct fb_inode *fi)
 	if (!lower)
 		return 0;
 	mutex_lock(&fi->sync_lock);
-	if (test_bit(FB_SIZE_EXACT, &fi->flags))
+	if (fb_is_truncated(fi))
 		err = fb_sync_below(fi, lower, true);
 	else
 		mutex_unlock(&fi->sync_lock);
@@ -130,7 +122,7 @@ int fb_flush_orphans(struct fb_sb *fsb)
 
 	fb_walk_begin(fsb, &fsb->inodes, &walk);
 	while ((fi = fb_walk_next(fsb, &walk))) {
-		err2 = test_bit(FB_SIZE_EXACT, &fi->flags) ? fb_flush_truncation(fi) : 0;
+		err2 = fb_is_truncated(fi) ? fb_flush_truncation(fi) : 0;
 		err = err ?: err2;
 		iput(&fi->vfs_inode);
 	}
@@ -146,7 +138,7 @@ void fb_orphan_work(struct work_struct *work)
 	struct fb_sb *fsb = container_of(to_delayed_work(work), struct fb_sb, orphan_work);
 
 	if (fb_flush_orphans(fsb))
-		queue_delayed_work(fsb->wq, &fsb->orphan_work, 5 * FB_ORPHAN_DELAY);
+		queue_delayed_work(fsb->wq, &fsb->orphan_work, FB_RETRY_DELAY);
 }
 
 /**

@@ -5,7 +5,6 @@
 
 #include "../forebay.h"
 
-void fb_flush_orphans_soon(struct fb_sb *fsb);
 void fb_orphan_deleted(struct fb_inode *fi);
 int fb_flush_truncation(struct fb_inode *fi);
 int fb_flush_orphans(struct fb_sb *fsb);

@@ -2,11 +2,15 @@
 """Truncations that a sync call doesn't make durable below, because the file record has them: what power cuts leave."""
 
 import os
+import time
 
 import pytest
-from stack import PAGE, counter
-from test_cuts import pair_fixture, settled
+from conftest import clean_up
+from libc import IOC_PIN, on_range, pages, syncfs
+from stack import LOWER, MOUNT, PAGE, counter, run
+from test_cuts import LEFT, LEFT_LOWER, pair_fixture, settled
 from test_emu import module_fixture
+from test_names_cuts import NamesPair
 
 emulated_devices = module_fixture       # for each test here, too
 two_file_systems = pair_fixture
@@ -113,4 +117,146 @@ def test_truncated_again(pair):
         synced_in_pmem(pair, fd)
     for left in pair.after_cuts():
         assert (left / "f").read_bytes() == b"c" * PAGE
+    os.close(fd)
+
+
+@pytest.fixture(name="named")
+def named_fixture():
+    """A fresh pair of file systems, with a name log: there a new file's first sync needn't go below."""
+    yield NamesPair()
+    run(f"umount {LEFT}; umount {LEFT_LOWER}", False)
+    clean_up()
+
+
+def sync_below():
+    """Storage gets what the lower file system has of the file, as it may at any time."""
+    below = os.open(LOWER / "f", os.O_RDONLY)
+    os.fsync(below)
+    os.close(below)
+
+
+def fresh(count, on_storage):
+    """Makes a file of so many pages that no sync call was made for. Storage may have it all the same."""
+    fd = os.open(MOUNT / "f", os.O_RDWR | os.O_CREAT | os.O_EXCL)
+    os.pwrite(fd, b"o" * count * PAGE, 0)
+    if on_storage:
+        sync_below()
+    return fd
+
+
+@pytest.mark.parametrize("on_storage", (True, False))
+@pytest.mark.parametrize("first", (0, 100, PAGE, 2 * PAGE + 1000))
+def test_new_file_written_again(named, first, on_storage):
+    """Truncated, and written again from there, before its first sync."""
+    fd = fresh(5, on_storage)
+    os.ftruncate(fd, first)
+    os.pwrite(fd, b"n" * 3000, first)
+    synced_in_pmem(named, fd)
+    for left in named.after_cuts(not on_storage):
+        assert (left / "f").read_bytes() == b"o" * first + b"n" * 3000
+    os.close(fd)
+
+
+@pytest.mark.parametrize("on_storage", (True, False))
+@pytest.mark.parametrize("size", (0, 1000, 2 * PAGE))
+def test_new_file_truncated(named, size, on_storage):
+    """Written from the beginning, and truncated behind that, as dpkg does with its updates."""
+    fd = fresh(5, on_storage)
+    os.pwrite(fd, b"n" * size, 0)
+    os.ftruncate(fd, size)
+    synced_in_pmem(named, fd)
+    for left in named.after_cuts(not on_storage):
+        assert (left / "f").read_bytes() == b"n" * size
+    os.close(fd)
+
+
+def test_new_file_truncated_twice(named):
+    """To more the second time: what lies between the two ends must not come from storage."""
+    fd = fresh(5, True)
+    os.ftruncate(fd, 100)
+    os.pwrite(fd, b"a" * PAGE, 4 * PAGE)
+    os.ftruncate(fd, 3 * PAGE)
+    os.fdatasync(fd)
+    for left in named.after_cuts(False):
+        assert (left / "f").read_bytes() == b"o" * 100 + bytes(3 * PAGE - 100)
+    os.close(fd)
+
+
+def test_new_file_with_a_hole(named):
+    """Behind the truncation PMem doesn't have every page: the lower file has to be synced."""
+    fd = fresh(5, True)
+    os.ftruncate(fd, PAGE)
+    os.pwrite(fd, b"a" * PAGE, 3 * PAGE)
+    before = counter(named.cache, "syncs_absorbed")
+    os.fdatasync(fd)
+    assert counter(named.cache, "syncs_absorbed") == before
+    for left in named.after_cuts(False):
+        assert (left / "f").read_bytes() == b"o" * PAGE + bytes(2 * PAGE) + b"a" * PAGE
+    os.close(fd)
+
+
+def test_new_file_syncfs(named):
+    """What syncfs has made durable below, behind the truncation, is not lost to a later sync."""
+    fd = fresh(5, True)
+    os.ftruncate(fd, 0)
+    os.pwrite(fd, b"n" * 3 * PAGE, 0)
+    os.sync()
+    for left in named.after_cuts(False):
+        assert (left / "f").read_bytes() == b"n" * 3 * PAGE
+    os.pwrite(fd, b"m" * PAGE, 2 * PAGE)
+    os.fdatasync(fd)
+    for left in named.after_cuts(False):
+        assert (left / "f").read_bytes() == b"n" * 2 * PAGE + b"m" * PAGE
+    os.close(fd)
+
+
+def test_new_file_syncfs_of_what_grew_in_pmem(named):
+    """A page is in PMem before the first sync, and a write to it makes the file grow there alone."""
+    fd = fresh(5, True)
+    os.ftruncate(fd, 100)
+    on_range(fd, IOC_PIN, 0, PAGE)
+    os.pwrite(fd, b"a" * 50, 0)
+    assert pages(fd) == 1
+    os.pwrite(fd, b"n" * 3000, 100)
+    assert (LOWER / "f").stat().st_size == 100
+    syncfs(fd)
+    for left in named.after_cuts(False):
+        assert (left / "f").read_bytes() == b"a" * 50 + b"o" * 50 + b"n" * 3000
+    os.close(fd)
+
+
+def test_new_file_grows_after_a_while(named):
+    """The record says "exactly" for a second or so. Later, what storage has of an append stays there after a cut."""
+    fd = fresh(5, True)
+    os.ftruncate(fd, 0)
+    time.sleep(2)
+    os.pwrite(fd, b"n" * PAGE, 0)
+    synced_in_pmem(named, fd)
+    time.sleep(3)
+    os.pwrite(fd, b"m" * PAGE, PAGE)
+    sync_below()
+    for left in named.after_cuts(False):
+        assert (left / "f").read_bytes() == b"n" * PAGE + b"m" * PAGE
+    os.close(fd)
+
+
+def test_new_file_immutable(named):
+    """Recovery can't truncate it, so the truncation has to be durable below."""
+    fd = fresh(5, True)
+    os.ftruncate(fd, 0)
+    run(f"chattr +i {MOUNT}/f")
+    os.fsync(fd)
+    for left in named.after_cuts(False):
+        assert (left / "f").read_bytes() == b""
+    run(f"chattr -i {MOUNT}/f")
+    os.close(fd)
+
+
+def test_same_size(named):
+    """A truncation to the size that the file has needs nothing below."""
+    fd = fresh(2, False)
+    os.ftruncate(fd, 2 * PAGE)
+    synced_in_pmem(named, fd)
+    for left in named.after_cuts():
+        assert (left / "f").read_bytes() == b"o" * 2 * PAGE
     os.close(fd)
