@@ -19,8 +19,8 @@
  */
 #include "writeback.h"
 
-/* Minimum bytes that blocks and their neighbours have on each side before the search for more ends. */
-#define DWL_ENOUGH_BYTES	SZ_32K
+/* Maximum bytes of neighbours on one side of a block: a bio of this size gains little by more. */
+#define DWL_SIDE_BYTES	SZ_32K
 
 #ifdef FB_BREAK_SEALED		/* a fault on purpose: neighbours from generations with writers */
 #define FB_BREAK_NEIGHBOURS	1
@@ -34,7 +34,7 @@ struct dwl_neighbours {
 	const struct dwl_gen *gen;	/* being written back */
 	u64 number;
 	struct dwl_region *region;
-	u64 max_blocks;			/* of a bio, for one side of a block */
+	u64 max_blocks;			/* DWL_SIDE_BYTES in blocks */
 };
 
 /* True if the worker may write this version before its generation's turn. */
@@ -118,7 +118,7 @@ void dwl_neighbours_add(struct dwl *w, const struct dwl_gen *gen)
 {
 	struct dwl_neighbours n = {
 		.w = w, .gen = gen,
-		.max_blocks = DWL_ENOUGH_BYTES >> (w->block_shift + WL_SECTOR_SHIFT),
+		.max_blocks = DWL_SIDE_BYTES >> (w->block_shift + WL_SECTOR_SHIFT),
 	};
 	u64 end = 0, had = 0;		/* of the contiguous blocks before the present extent */
 	u32 own = w->nr_extents, i;

@@ -53,10 +53,12 @@ def delayed(log, milliseconds):
 
 
 def fill_generation(log, at=32 * MIB):
-    """Overwrites 64 KiB in place until the log begins another generation."""
+    """Overwrites 64 KiB in place until the log begins another generation, and once more: of the last
+    write before, a part may be in the full generation."""
     begun = log.status()["generations"]
     while log.status()["generations"] == begun:
         log.write(at, noise(65536))
+    log.write(at, noise(65536))
 
 
 def drain_one(log):
