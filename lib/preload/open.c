@@ -88,7 +88,8 @@ CALL int open(const char *path, int flags, ...)
 	return open_any(AT_FDCWD, path, flags, mode);
 }
 
-CALL int open64(const char *path, int flags, ...) SAME_AS("open");
+[[gnu::alias("open")]]
+CALL int open64(const char *path, int flags, ...);
 
 CALL int openat(int directory, const char *path, int flags, ...)
 {
@@ -101,14 +102,16 @@ CALL int openat(int directory, const char *path, int flags, ...)
 	return open_any(directory, path, flags, mode);
 }
 
-CALL int openat64(int directory, const char *path, int flags, ...) SAME_AS("openat");
+[[gnu::alias("openat")]]
+CALL int openat64(int directory, const char *path, int flags, ...);
 
 CALL int creat(const char *path, mode_t mode)
 {
 	return open_any(AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC, mode);
 }
 
-CALL int creat64(const char *path, mode_t mode) SAME_AS("creat");
+[[gnu::alias("creat")]]
+CALL int creat64(const char *path, mode_t mode);
 
 /* What a compiler with checks makes of open() without a mode. */
 CALL int __open_2(const char *path, int flags)
@@ -116,14 +119,16 @@ CALL int __open_2(const char *path, int flags)
 	return open_any(AT_FDCWD, path, flags, 0);
 }
 
-CALL int __open64_2(const char *path, int flags) SAME_AS("__open_2");
+[[gnu::alias("__open_2")]]
+CALL int __open64_2(const char *path, int flags);
 
 CALL int __openat_2(int directory, const char *path, int flags)
 {
 	return open_any(directory, path, flags, 0);
 }
 
-CALL int __openat64_2(int directory, const char *path, int flags) SAME_AS("__openat_2");
+[[gnu::alias("__openat_2")]]
+CALL int __openat64_2(int directory, const char *path, int flags);
 
 /* The stream writes by calls inside of libc, which can't be replaced. */
 static void prepare_stream(const char *path, const char *mode)

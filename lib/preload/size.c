@@ -92,10 +92,12 @@ CALL int statx(int directory, const char *restrict path, int flags, unsigned int
 /* Asks for a position, or moves to the end: -1 if it is another seek. The caller holds the entry's mutex. */
 static off_t seek(struct entry *entry, off_t offset, int whence)
 {
-	if (!entry->log || !entry->claimed || offset || (whence != SEEK_CUR && whence != SEEK_END))
+	off_t end;
+
+	if (offset || (whence != SEEK_CUR && whence != SEEK_END) || !entry_end(entry, &end))
 		return -1;
 	if (whence == SEEK_END)
-		entry->position = forebay_log_end(entry->log);
+		entry->position = end;
 	return entry->position;
 }
 
@@ -120,7 +122,8 @@ CALL off_t lseek(int fd, off_t offset, int whence)
 	return position;
 }
 
-CALL off64_t lseek64(int fd, off64_t offset, int whence) SAME_AS("lseek");
+[[gnu::alias("lseek")]]
+CALL off64_t lseek64(int fd, off64_t offset, int whence);
 
 CALL int ftruncate(int fd, off_t length)
 {
@@ -139,7 +142,8 @@ CALL int ftruncate(int fd, off_t length)
 	return ret;
 }
 
-CALL int ftruncate64(int fd, off64_t length) SAME_AS("ftruncate");
+[[gnu::alias("ftruncate")]]
+CALL int ftruncate64(int fd, off64_t length);
 
 CALL int truncate(const char *path, off_t length)
 {
@@ -148,4 +152,5 @@ CALL int truncate(const char *path, off_t length)
 	return REAL(truncate)(path, length);
 }
 
-CALL int truncate64(const char *path, off64_t length) SAME_AS("truncate");
+[[gnu::alias("truncate")]]
+CALL int truncate64(const char *path, off64_t length);

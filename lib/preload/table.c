@@ -228,7 +228,7 @@ void entry_leave(struct entry *entry)
 	entry->log = NULL;
 	if (log && log->fd >= 0) {
 		forebay_log_close(log);
-		if (!entry->appends)
+		if (entry->claimed)
 			REAL(lseek)(entry->fd, entry->position, SEEK_SET);
 	}
 	errno = err;
@@ -267,6 +267,27 @@ struct entry *entry_of_file(dev_t device, ino_t inode)
 }
 
 /**
+ * entry_end - where a log ends for the program
+ * @entry: any
+ * @end: set to the end of the log, in bytes
+ *
+ * Context: holds the entry's mutex.
+ * Return: false if the file is not mapped as a log, and has the size that the kernel says.
+ */
+bool entry_end(struct entry *entry, off_t *end)
+{
+	bool mapped;
+
+	if (!entry->log || entry->log->fd < 0)
+		return false;
+	pthread_mutex_lock(&entry->log->mutex);
+	mapped = entry->log->is_mapped;
+	*end = (off_t)entry->log->end;
+	pthread_mutex_unlock(&entry->log->mutex);
+	return mapped;
+}
+
+/**
  * entry_size - the size that a file has for the program
  * @device: as stat(2) has it
  * @inode: the same
@@ -278,17 +299,12 @@ struct entry *entry_of_file(dev_t device, ino_t inode)
 bool entry_size(dev_t device, ino_t inode, off_t *size)
 {
 	struct entry *entry = __atomic_load_n(&used, __ATOMIC_RELAXED) ? entry_of_file(device, inode) : NULL;
-	bool mapped = false;
+	bool mapped;
 
 	if (!entry)
 		return false;
 	pthread_mutex_lock(&entry->mutex);
-	if (entry->log && entry->log->fd >= 0) {
-		pthread_mutex_lock(&entry->log->mutex);
-		mapped = entry->log->is_mapped;
-		*size = (off_t)entry->log->end;
-		pthread_mutex_unlock(&entry->log->mutex);
-	}
+	mapped = entry_end(entry, size);
 	pthread_mutex_unlock(&entry->mutex);
 	return mapped;
 }

@@ -5,6 +5,7 @@
  *   log_driver FILE CHUNK COMMAND...	commands, in order:
  *     append N	one append of N bytes; byte i of the file is pattern(i)
  *     sync | settle | end		end prints the offset
+ *     wait				for a line on standard input
  *     kill				SIGKILL to this process
  *     copy FILE			copies the file as every process sees it now, its places too
  *     forever N			appends of up to N bytes; prints the end after each sync
@@ -128,7 +129,10 @@ int main(int argc, char **argv)
 			fail("settle");
 		else if (!strcmp(argv[at], "end"))
 			printf("%lld\n", (long long)forebay_log_end(handle));
-		else if (!strcmp(argv[at], "copy"))
+		else if (!strcmp(argv[at], "wait")) {
+			fflush(stdout);
+			getchar();
+		} else if (!strcmp(argv[at], "copy"))
 			copy(argv[1], argv[++at]);
 		else if (!strcmp(argv[at], "forever"))
 			forever((size_t)atol(argv[++at]));
