@@ -63,7 +63,7 @@ def test_overview_leads_to_the_page_of_a_verb(verb):
     page = page_of(verb).removesuffix(".8")
     noun, last = verb.split() if " " in verb else ("", verb)
     item = re.search(rf"^\.It Xr {page} 8\n\.Cm (.*?) :$", man("forebay.8"), re.MULTILINE)[1]
-    assert last in re.findall(r"\w+", item) and item.startswith(noun)
+    assert last in re.findall(r"[\w-]+", item) and item.startswith(noun)
     assert f"\n.Xr {page} 8" in re.search(r"^\.Sh SEE ALSO\n.*", man("forebay.8"), re.MULTILINE | re.DOTALL)[0]
     if not noun:
         assert re.search(rf"^\.Nm forebay-{verb}( ,)?$", man(f"{page}.8"), re.MULTILINE)
