@@ -18,8 +18,8 @@ CALL ssize_t pwrite(int fd, const void *data, size_t length, off_t offset)
 	return REAL(pwrite)(fd, data, length, offset);
 }
 
-[[gnu::alias("pwrite")]]
-CALL ssize_t pwrite64(int fd, const void *data, size_t length, off64_t offset);
+CALL ssize_t pwrite64(int fd, const void *data, size_t length, off64_t offset)
+	SAME_AS("pwrite");
 
 CALL ssize_t pwritev(int fd, const struct iovec *parts, int n, off_t offset)
 {
@@ -27,8 +27,8 @@ CALL ssize_t pwritev(int fd, const struct iovec *parts, int n, off_t offset)
 	return REAL(pwritev)(fd, parts, n, offset);
 }
 
-[[gnu::alias("pwritev")]]
-CALL ssize_t pwritev64(int fd, const struct iovec *parts, int n, off64_t offset);
+CALL ssize_t pwritev64(int fd, const struct iovec *parts, int n, off64_t offset)
+	SAME_AS("pwritev");
 
 CALL ssize_t pwritev2(int fd, const struct iovec *parts, int n, off_t offset, int flags)
 {
@@ -36,8 +36,8 @@ CALL ssize_t pwritev2(int fd, const struct iovec *parts, int n, off_t offset, in
 	return REAL(pwritev2)(fd, parts, n, offset, flags);
 }
 
-[[gnu::alias("pwritev2")]]
-CALL ssize_t pwritev64v2(int fd, const struct iovec *parts, int n, off64_t offset, int flags);
+CALL ssize_t pwritev64v2(int fd, const struct iovec *parts, int n, off64_t offset, int flags)
+	SAME_AS("pwritev2");
 
 CALL int fallocate(int fd, int mode, off_t offset, off_t length)
 {
@@ -45,8 +45,8 @@ CALL int fallocate(int fd, int mode, off_t offset, off_t length)
 	return REAL(fallocate)(fd, mode, offset, length);
 }
 
-[[gnu::alias("fallocate")]]
-CALL int fallocate64(int fd, int mode, off64_t offset, off64_t length);
+CALL int fallocate64(int fd, int mode, off64_t offset, off64_t length)
+	SAME_AS("fallocate");
 
 CALL int posix_fallocate(int fd, off_t offset, off_t length)
 {
@@ -54,8 +54,8 @@ CALL int posix_fallocate(int fd, off_t offset, off_t length)
 	return REAL(posix_fallocate)(fd, offset, length);
 }
 
-[[gnu::alias("posix_fallocate")]]
-CALL int posix_fallocate64(int fd, off64_t offset, off64_t length);
+CALL int posix_fallocate64(int fd, off64_t offset, off64_t length)
+	SAME_AS("posix_fallocate");
 
 CALL ssize_t sendfile(int out, int in, off_t *offset, size_t length)
 {
@@ -63,8 +63,8 @@ CALL ssize_t sendfile(int out, int in, off_t *offset, size_t length)
 	return REAL(sendfile)(out, in, offset, length);
 }
 
-[[gnu::alias("sendfile")]]
-CALL ssize_t sendfile64(int out, int in, off64_t *offset, size_t length);
+CALL ssize_t sendfile64(int out, int in, off64_t *offset, size_t length)
+	SAME_AS("sendfile");
 
 CALL ssize_t splice(int in, off64_t *in_offset, int out, off64_t *out_offset, size_t length,
 		    unsigned int flags)
@@ -124,8 +124,8 @@ CALL int fcntl(int fd, int command, ...)
 	return REAL(fcntl)(fd, command, argument);
 }
 
-[[gnu::alias("fcntl")]]
-CALL int fcntl64(int fd, int command, ...);
+CALL int fcntl64(int fd, int command, ...)
+	SAME_AS("fcntl");
 
 /* Streams and formatted writes use calls inside of libc. */
 CALL FILE *fdopen(int fd, const char *mode)

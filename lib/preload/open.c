@@ -88,8 +88,8 @@ CALL int open(const char *path, int flags, ...)
 	return open_any(AT_FDCWD, path, flags, mode);
 }
 
-[[gnu::alias("open")]]
-CALL int open64(const char *path, int flags, ...);
+CALL int open64(const char *path, int flags, ...)
+	SAME_AS("open");
 
 CALL int openat(int directory, const char *path, int flags, ...)
 {
@@ -102,16 +102,16 @@ CALL int openat(int directory, const char *path, int flags, ...)
 	return open_any(directory, path, flags, mode);
 }
 
-[[gnu::alias("openat")]]
-CALL int openat64(int directory, const char *path, int flags, ...);
+CALL int openat64(int directory, const char *path, int flags, ...)
+	SAME_AS("openat");
 
 CALL int creat(const char *path, mode_t mode)
 {
 	return open_any(AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC, mode);
 }
 
-[[gnu::alias("creat")]]
-CALL int creat64(const char *path, mode_t mode);
+CALL int creat64(const char *path, mode_t mode)
+	SAME_AS("creat");
 
 /* What a compiler with checks makes of open() without a mode. */
 CALL int __open_2(const char *path, int flags)
@@ -119,16 +119,16 @@ CALL int __open_2(const char *path, int flags)
 	return open_any(AT_FDCWD, path, flags, 0);
 }
 
-[[gnu::alias("__open_2")]]
-CALL int __open64_2(const char *path, int flags);
+CALL int __open64_2(const char *path, int flags)
+	SAME_AS("__open_2");
 
 CALL int __openat_2(int directory, const char *path, int flags)
 {
 	return open_any(directory, path, flags, 0);
 }
 
-[[gnu::alias("__openat_2")]]
-CALL int __openat64_2(int directory, const char *path, int flags);
+CALL int __openat64_2(int directory, const char *path, int flags)
+	SAME_AS("__openat_2");
 
 /* The stream writes by calls inside of libc, which can't be replaced. */
 static void prepare_stream(const char *path, const char *mode)

@@ -24,4 +24,9 @@ _Static_assert(sizeof(off_t) == 8, "the preload is for 64-bit systems");
 /* A function that the program calls instead of libc's. */
 #define CALL	__attribute__((visibility("default")))
 
+/* The same function under another name; stands behind the declaration. */
+#define SAME_AS(name) \
+	__attribute__ \
+	((alias(name)))
+
 #endif

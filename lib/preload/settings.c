@@ -14,6 +14,7 @@
 
 #define MAX_PATTERNS	32
 
+static char lines[4096];	/* the longest that the command gives */
 static char *patterns[MAX_PATTERNS];
 static int nr_patterns;
 static struct forebay_log_options options = { .size = sizeof(options) };
@@ -21,9 +22,10 @@ static struct forebay_log_options options = { .size = sizeof(options) };
 __attribute__((constructor))
 static void read_settings(void)
 {
-	const char *lines = getenv("FOREBAY_LOG_PATTERNS"), *sizes = getenv("FOREBAY_LOG_SIZES");
-	char *rest = lines ? strdup(lines) : NULL, *line;
+	const char *asked = getenv("FOREBAY_LOG_PATTERNS"), *sizes = getenv("FOREBAY_LOG_SIZES");
+	char *rest = lines, *line;
 
+	snprintf(lines, sizeof(lines), "%s", asked ? asked : "");
 	while (rest && nr_patterns < MAX_PATTERNS) {
 		line = strsep(&rest, "\n");
 		if (*line)

@@ -122,8 +122,8 @@ CALL off_t lseek(int fd, off_t offset, int whence)
 	return position;
 }
 
-[[gnu::alias("lseek")]]
-CALL off64_t lseek64(int fd, off64_t offset, int whence);
+CALL off64_t lseek64(int fd, off64_t offset, int whence)
+	SAME_AS("lseek");
 
 CALL int ftruncate(int fd, off_t length)
 {
@@ -142,8 +142,8 @@ CALL int ftruncate(int fd, off_t length)
 	return ret;
 }
 
-[[gnu::alias("ftruncate")]]
-CALL int ftruncate64(int fd, off64_t length);
+CALL int ftruncate64(int fd, off64_t length)
+	SAME_AS("ftruncate");
 
 CALL int truncate(const char *path, off_t length)
 {
@@ -152,5 +152,5 @@ CALL int truncate(const char *path, off_t length)
 	return REAL(truncate)(path, length);
 }
 
-[[gnu::alias("truncate")]]
-CALL int truncate64(const char *path, off64_t length);
+CALL int truncate64(const char *path, off64_t length)
+	SAME_AS("truncate");
