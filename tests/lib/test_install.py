@@ -10,7 +10,8 @@ ROOT = Path(__file__).resolve().parents[2]
 MODULES = {"forebay", "dm-forebay-writelog", "dm-forebay-transit", "forebay-emu", "forebay-ranges"}
 FILES = ("sbin/forebay", "share/man/man8/forebay.8", "share/man/man8/forebay-writelog.8", "share/man/man8/forebay-unpin.8",
          "share/man/man5/forebay.5", "share/man/man3/forebay_pin.3",
-         "share/bash-completion/completions/forebay", "lib/libforebay.so", "lib/pkgconfig/forebay.pc", "include/forebay.h",
+         "share/bash-completion/completions/forebay", "lib/libforebay.so", "lib/libforebay-log.so",
+         "lib/forebay/libforebay-log-preload.so", "lib/pkgconfig/forebay-log.pc", "share/man/man8/forebay-log-preload.8", "lib/pkgconfig/forebay.pc", "include/forebay.h",
          "lib/systemd/system/forebay-writelog@.service", "lib/systemd/system/forebay-transit@.service",
          "lib/systemd/system-generators/forebay-generator")
 # Not ours

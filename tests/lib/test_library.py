@@ -69,7 +69,8 @@ def test_compiles_and_runs_elsewhere(installed, tmp_path, compiler):
 def test_manual(installed):
     """Each function has its page."""
     pages = {page.name for page in (installed / "usr/share/man/man3").iterdir()}
-    assert pages == {"forebay.3"} | {f"forebay_{name}.3" for name in ("mmap", "pin", "unpin", "attach", "detach", "drop", "range_info")}
+    assert pages == {"forebay.3"} | {f"forebay_{name}.3" for name in ("mmap", "pin", "unpin", "attach", "detach", "drop", "range_info")} | {"forebay-log.3"} | \
+        {f"forebay_log_{name}.3" for name in ("open", "append", "appendv", "sync", "end", "settle", "close", "recover")}
 
 
 def test_exports(installed):

@@ -15,6 +15,7 @@ from test_usage import VERBS
 PAGES = sorted((CHECKOUT / "docs/man").glob("*.[0-9]"))
 # The verbs without a noun, by the page that describes them. man finds the other verbs of a page under their own names, too.
 VERB_PAGES = {"forebay-doctor.8": ("doctor",), "forebay-metrics.8": ("metrics",), "forebay-top.8": ("top",),
+              "forebay-log-preload.8": ("log-preload",),
               "forebay-cache.8": ("format", "status", "probe", "check", "drain"), "forebay-pin.8": ("pin", "unpin", "attach", "detach", "drop")}
 COMPLETION = CHECKOUT / "packaging/completion/forebay"
 
@@ -62,7 +63,7 @@ def test_overview_leads_to_the_page_of_a_verb(verb):
     page = page_of(verb).removesuffix(".8")
     noun, last = verb.split() if " " in verb else ("", verb)
     item = re.search(rf"^\.It Xr {page} 8\n\.Cm (.*?) :$", man("forebay.8"), re.MULTILINE)[1]
-    assert last in re.findall(r"\w+", item) and item.startswith(noun)
+    assert last in re.findall(r"[\w-]+", item) and item.startswith(noun)
     assert f"\n.Xr {page} 8" in re.search(r"^\.Sh SEE ALSO\n.*", man("forebay.8"), re.MULTILINE | re.DOTALL)[0]
     if not noun:
         assert re.search(rf"^\.Nm forebay-{verb}( ,)?$", man(f"{page}.8"), re.MULTILINE)

@@ -19,6 +19,7 @@ VERBS = {
     "doctor": ["--json"],
     "metrics": ["--output"],
     "top": ["--interval", "--count", "--batch"],
+    "log-preload": ["--pattern", "--chunk-size", "--low-water", "--pre-allocate"],
     "writelog format": ["--force", "--generations", "--chunk-size", "--align", "--data-checksums", "--uuid", "--json"],
     "writelog create": ["--option", "--any-origin"],
     "writelog status": ["--json"],
@@ -219,6 +220,10 @@ def test_a_near_miss_proposes_nothing_that_destroys(forebay, verb):
     (["transit", "flush"], "expected the name of one mapped device"),
     (["transit", "create", "--option", "workers", "a", "b"], "--option workers: expected KEY=VALUE"),
     (["transit", "remove"], "expected the name of one mapped device"),
+    (["log-preload"], "expected a command"),
+    (["log-preload", "--chunk-size", "5000", "--", "true"], "--chunk-size 5000: not a multiple of 4096 up to 1G"),
+    (["log-preload", "--low-water", "0", "--", "true"], "0: not a number of chunks from 1 to 1024"),
+    (["log-preload", "--pattern", "x" * 5000, "--", "true"], "too long, or of two lines"),
 ])
 def test_wrong_arguments(forebay, arguments, complaint):
     result = forebay(*arguments)

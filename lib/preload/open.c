@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Calls that open and close files. A file whose name matches gets its size before it is opened; if it is
+ * opened for writing alone, it becomes a log.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "open.h"
+#include "real.h"
+#include "settings.h"
+#include "table.h"
+
+/**
+ * open_prepare - cut what a crash left of a file, and settle the log if this process has it; errno stays
+ * @directory: as for openat(2)
+ * @path: its name matches
+ * @for_writing: it will be written in another way, and can't go on as a log
+ *
+ * Context: any thread; waits for storage.
+ * Return: false if another process has the log.
+ */
+bool open_prepare(int directory, const char *path, bool for_writing)
+{
+	int err = errno, fd;
+	struct entry *entry;
+	bool free = true;
+	struct stat st;
+
+	if (REAL(fstatat)(directory, path, &st, 0) || !S_ISREG(st.st_mode))
+		goto out;
+	entry = entry_of_file(st.st_dev, st.st_ino);
+	if (entry) {
+		pthread_mutex_lock(&entry->mutex);
+		if (for_writing)
+			entry_leave(entry);
+		else
+			entry_settle(entry);
+		pthread_mutex_unlock(&entry->mutex);
+		goto out;
+	}
+	fd = REAL(openat)(directory, path, O_RDWR | O_CLOEXEC);
+	if (fd >= 0) {
+		free = forebay_log_recover(fd) >= 0 || errno != EBUSY;
+		REAL(close)(fd);
+	}
+out:
+	errno = err;
+	return free;
+}
+
+static int open_any(int directory, const char *path, int flags, mode_t mode)
+{
+	bool match = !(flags & (O_PATH | O_DIRECTORY)) && settings_match(path);
+	bool writes = (flags & O_ACCMODE) != O_RDONLY;
+	int fd = -1;
+
+	if (!match || open_prepare(directory, path, writes) || !writes) {
+		fd = REAL(openat)(directory, path, flags, mode);
+		if (fd < 0 || !match || (flags & O_ACCMODE) != O_WRONLY || flags & O_DIRECT ||
+		    !entry_add(fd, flags))
+			return fd;
+		REAL(close)(fd);
+	}
+	settings_say(path, "another process has this log open");
+	errno = EBUSY;
+	return -1;
+}
+
+/* The mode stands there only if the flags say so. */
+static mode_t mode_of(int flags, va_list arguments)
+{
+	return flags & O_CREAT || (flags & O_TMPFILE) == O_TMPFILE ? va_arg(arguments, mode_t) : 0;
+}
+
+CALL int open(const char *path, int flags, ...)
+{
+	va_list arguments;
+	mode_t mode;
+
+	va_start(arguments, flags);
+	mode = mode_of(flags, arguments);
+	va_end(arguments);
+	return open_any(AT_FDCWD, path, flags, mode);
+}
+
+CALL int open64(const char *path, int flags, ...)
+	SAME_AS("open");
+
+CALL int openat(int directory, const char *path, int flags, ...)
+{
+	va_list arguments;
+	mode_t mode;
+
+	va_start(arguments, flags);
+	mode = mode_of(flags, arguments);
+	va_end(arguments);
+	return open_any(directory, path, flags, mode);
+}
+
+CALL int openat64(int directory, const char *path, int flags, ...)
+	SAME_AS("openat");
+
+CALL int creat(const char *path, mode_t mode)
+{
+	return open_any(AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC, mode);
+}
+
+CALL int creat64(const char *path, mode_t mode)
+	SAME_AS("creat");
+
+/* What a compiler with checks makes of open() without a mode. */
+CALL int __open_2(const char *path, int flags)
+{
+	return open_any(AT_FDCWD, path, flags, 0);
+}
+
+CALL int __open64_2(const char *path, int flags)
+	SAME_AS("__open_2");
+
+CALL int __openat_2(int directory, const char *path, int flags)
+{
+	return open_any(directory, path, flags, 0);
+}
+
+CALL int __openat64_2(int directory, const char *path, int flags)
+	SAME_AS("__openat_2");
+
+/* The stream writes by calls inside of libc, which can't be replaced. */
+static void prepare_stream(const char *path, const char *mode)
+{
+	if (settings_match(path))
+		open_prepare(AT_FDCWD, path, mode[0] != 'r' || mode[1] == '+');
+}
+
+CALL FILE *fopen(const char *path, const char *mode)
+{
+	prepare_stream(path, mode);
+	return REAL(fopen)(path, mode);
+}
+
+CALL FILE *fopen64(const char *path, const char *mode)
+{
+	prepare_stream(path, mode);
+	return REAL(fopen64)(path, mode);
+}
+
+CALL int close(int fd)
+{
+	struct entry *entry = entry_find(fd);
+
+	if (entry && entry->process == getpid()) {
+		leave(fd);
+		entry_forget(entry);
+	}
+	return REAL(close)(fd);
+}
+
+CALL int close_range(unsigned int first, unsigned int last, int flags)
+{
+	for (unsigned int fd = first; fd <= last && fd < 65536; fd++) {
+		struct entry *entry = entry_find((int)fd);
+
+		if (!entry || entry->process != getpid() || flags)
+			continue;
+		leave((int)fd);
+		entry_forget(entry);
+	}
+	return REAL(close_range)(first, last, flags);
+}

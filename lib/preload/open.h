@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* A file is about to be opened or asked for its size. */
+#ifndef FOREBAY_LIB_PRELOAD_OPEN_H
+#define FOREBAY_LIB_PRELOAD_OPEN_H
+
+#include <stdbool.h>
+
+bool open_prepare(int directory, const char *path, bool for_writing);
+
+#endif

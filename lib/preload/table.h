@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Which file descriptors are logs.
+ *
+ * A descriptor is *left* when the program does with it what a log can't: the file gets its size, and from
+ * then on every call goes to the kernel. Its entry stays until the close, so that no second log of the file
+ * begins.
+ */
+#ifndef FOREBAY_LIB_PRELOAD_TABLE_H
+#define FOREBAY_LIB_PRELOAD_TABLE_H
+
+#include <forebay-log.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct entry {
+	pthread_mutex_t mutex;
+	pthread_cond_t idle;		/* users fell to 0 */
+	/* Fixed while the entry is in the table: */
+	int fd;
+	dev_t device;
+	ino_t inode;
+	bool appends;			/* O_APPEND */
+	bool syncs;			/* O_SYNC or O_DSYNC */
+	unsigned int *claim;		/* shared with the processes that fork from this one */
+	/* Under mutex: */
+	pid_t process;			/* the one that this memory is of; a child of vfork(2) is another */
+	bool inherited;			/* a parent made the entry */
+	struct forebay_log *log;	/* NULL: left */
+	bool claimed;			/* by this process */
+	bool named;			/* an fsync() has made the file's name durable */
+	int users;			/* syncs in progress; the log stays until they are done */
+	off_t position;			/* as lseek(2) has it */
+	struct entry *next;		/* under the table's own lock */
+};
+
+struct entry *entry_find(int fd);
+int entry_add(int fd, int flags);
+void entry_forget(struct entry *entry);
+bool entry_claim(struct entry *entry);
+void entry_leave(struct entry *entry);
+void entry_settle(struct entry *entry);
+struct entry *entry_of_file(dev_t device, ino_t inode);
+bool entry_end(struct entry *entry, off_t *end);
+bool entry_size(dev_t device, ino_t inode, off_t *size);
+void leave(int fd);
+
+#endif

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""forebay log-preload off forebay: calls return what they return without it, and leave the same file; processes that share a log;
+Redis, killed and started again."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+CALLS = ROOT / "tests/lib/log_calls.c"
+
+
+@pytest.fixture(name="preload", scope="module")
+def preload_fixture(tmp_path_factory):
+    """The environment that `forebay log-preload` makes, with small chunks."""
+    folder = tmp_path_factory.mktemp("lib")
+    subprocess.run(["make", "-s", "-C", ROOT / "lib", f"O={folder}"], check=True)
+    return {**os.environ, "LD_PRELOAD": f"{folder}/libforebay-log-preload.so", "FOREBAY_LOG_PATTERNS": "*.log\n*.incr.aof",
+            "FOREBAY_LOG_SIZES": "65536 2 3"}
+
+
+@pytest.fixture(name="calls", scope="module")
+def calls_fixture(tmp_path_factory):
+    """The program that plays calls."""
+    program = tmp_path_factory.mktemp("calls") / "calls"
+    subprocess.run(["gcc", "-O1", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE", "-o", program, CALLS], check=True)
+    return program
+
+
+def run(command, env=None, status=0):
+    """Its output."""
+    done = subprocess.run([str(word) for word in command], env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          check=False, timeout=60)
+    assert done.returncode == status, done.stdout
+    return done.stdout
+
+
+@pytest.mark.parametrize("end", [[], ["kill"]], ids=["exit", "kill"])
+@pytest.mark.parametrize("how", ["append", "write", "sync"])
+def test_same_as_without(preload, calls, tmp_path, how, end):
+    """Every call's result and every byte; also of a program that is killed, once its file is opened again."""
+    status = -signal.SIGKILL if end else 0
+    for seed in range(12):
+        plain, log = tmp_path / f"{seed}.plain", tmp_path / f"{seed}.log"
+        expected = run([calls, plain, seed, 120, how, *end], status=status)
+        assert run([calls, log, seed, 120, how, *end], preload, status) == expected
+        if end:
+            run(["wc", "-c", log], preload)
+        assert log.read_bytes() == plain.read_bytes()
+
+
+def test_logs_are_mapped(preload, calls, tmp_path):
+    """Else all other tests here prove nothing: while it runs, the file is longer than what was written."""
+    run([calls, tmp_path / "f.log", 1, 30, "append", "kill"], preload, -signal.SIGKILL)
+    run([calls, tmp_path / "f.other", 1, 30, "append", "kill"], preload, -signal.SIGKILL)
+    assert (tmp_path / "f.log").stat().st_size > (tmp_path / "f.other").stat().st_size + 65536
+
+
+PROCESSES = """
+import os, sys
+fd = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+if sys.argv[2] == "parent":
+    os.write(fd, b"parent\\n")
+for number in range(3):
+    if not os.fork():
+        try:
+            for line in range(50):
+                os.write(fd, b"child %d %d\\n" % (number, line))
+        except OSError as error:
+            os._exit(error.errno)
+        os._exit(0)
+print(*[os.waitstatus_to_exitcode(os.wait()[1]) for _ in range(3)])
+os.write(fd, b"end\\n")
+"""
+
+
+def test_children_that_write(preload, tmp_path):
+    """If they write first, the kernel writes for all. If their parent did, they are refused, and its log is whole."""
+    for first, codes in ("children", "0 0 0"), ("parent", "5 5 5"):
+        log = tmp_path / f"{first}.log"
+        assert run([sys.executable, "-c", PROCESSES, log, first], preload).splitlines()[-1] == codes
+        lines = log.read_text().splitlines()
+        assert lines[-1] == "end"
+        assert len(lines) == (2 if first == "parent" else 151)
+
+
+def test_one_writer(preload, tmp_path):
+    """Another process is refused, and the file keeps its size: also O_TRUNC comes too late."""
+    log = tmp_path / "a.log"
+    with subprocess.Popen([sys.executable, "-c", "import os, sys, time\nfd = os.open(sys.argv[1], 65)\nos.write(fd, b'x' * 1000)\n"
+                           "print(1, flush=True)\nsys.stdin.read()", log], env=preload, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        holder.stdout.readline()
+        size = log.stat().st_size
+        said = run([sys.executable, "-c", "import os, sys\nos.open(sys.argv[1], os.O_WRONLY | os.O_TRUNC)", log], preload, 1)
+        assert "another process has this log open" in said and "Errno 16" in said
+        assert log.stat().st_size == size > 1000
+        holder.communicate()
+    assert log.read_bytes() == b"x" * 1000
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts a file system")
+def test_no_space(preload):
+    """The write that finds too little space is the kernel's, and the file has what was written."""
+    program = "import os\nfd = os.open('/mnt/a.log', 65)\nn = 0\ntry:\n while True: n += os.write(fd, b'x' * 10000)\n" \
+        "except OSError as error: print(error.errno, n == os.fstat(fd).st_size, n > 1900000)"
+    said = run(["unshare", "-m", "sh", "-c", f'mount -t tmpfs -o size=2m none /mnt && {sys.executable} -c "{program}"; tr -d x </mnt/a.log | wc -c'],
+               preload)
+    assert said == "28 True True\n0\n"
+
+
+@pytest.fixture(name="redis")
+def redis_fixture(preload, tmp_path):
+    """Starts a server in a folder of its own; a function that calls it."""
+    servers = []
+
+    def call(*words, check=True):
+        done = subprocess.run(["redis-cli", "-s", tmp_path / "s", *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              text=True, check=check)
+        return done.stdout.strip()
+
+    def start(policy):
+        with open(tmp_path / "said", "ab") as said:
+            servers.append(subprocess.Popen(["redis-server", "--port", "0", "--unixsocket", tmp_path / "s", "--dir", tmp_path, "--save", "",
+                                             "--appendonly", "yes", "--appendfsync", policy], env=preload, stdout=said, stderr=said))
+        until = time.monotonic() + 30
+        while call("ping", check=False) != "PONG":
+            assert time.monotonic() < until, (tmp_path / "said").read_text()
+            time.sleep(0.05)
+        return servers[-1]
+    yield start, call, tmp_path
+    for server in servers:
+        server.kill()
+        server.wait()
+
+
+@pytest.mark.skipif(not shutil.which("redis-server"), reason="no redis-server")
+@pytest.mark.parametrize("policy", ["always", "everysec", "no"])
+def test_redis(redis, preload, policy):
+    """Killed, with a rewrite before: no SET is lost, redis-check-aof accepts the files; after shutdown also without the preload."""
+    start, call, folder = redis
+    manifest = folder / "appendonlydir/appendonly.aof.manifest"
+    for turn in range(3):
+        server = start(policy)
+        assert call("dbsize") == str(turn * 2)
+        call("set", f"a{turn}", "\\0" * 5000 + "a")
+        if turn == 1:
+            call("bgrewriteaof")
+            until = time.monotonic() + 30
+            while "aof_rewrite_in_progress:1" in (info := call("info", "persistence")) or "scheduled:1" in info:
+                assert time.monotonic() < until
+                time.sleep(0.05)
+        assert call("set", f"b{turn}", turn) == "OK"
+        log = max(folder.glob("appendonlydir/*.incr.aof"))
+        current = int(call("info", "persistence").partition("aof_current_size:")[2].split()[0])
+        base = sum(file.stat().st_size for file in folder.glob("appendonlydir/*.base.rdb"))
+        assert log.stat().st_size > current - base      # space ahead; the server doesn't see it
+        server.kill()
+        server.wait()
+        run(["redis-check-aof", manifest], preload)
+        assert log.stat().st_size in (current, current - base)      # a new server counts no base
+    start(policy)
+    assert call("dbsize") == "6" and call("get", "b2") == "2"
+    call("shutdown", check=False)
+    run(["redis-check-aof", manifest])
