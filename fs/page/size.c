@@ -322,7 +322,8 @@ static bool fb_size_begin_exact(struct fb_inode *fi, loff_t size)
 {
 	lockdep_assert_held_write(&fi->io_sem);
 	if (test_bit(FB_IS_BELOW, &fi->flags) || test_bit(FB_SIZE_EXACT, &fi->flags) ||
-	    IS_IMMUTABLE(&fi->vfs_inode) || i_size_read(&fi->vfs_inode) != size || !fb_has_pages_between(fi, fi->truncated_to, size))
+	    IS_IMMUTABLE(&fi->vfs_inode) || i_size_read(&fi->vfs_inode) != size ||
+	    !fb_has_pages_between(fi, fi->truncated_to, size))
 		return false;
 	clear_bit(FB_TRUNCATED, &fi->flags);
 	if (FB_BREAK_EXACT)
