@@ -51,6 +51,8 @@ static const struct family families[] = {
 	{ "forebay_writelog_writeback_bytes", true, "Data written to the origin.",
 	  SECTORS, .key = "writeback_sectors" },
 	{ "forebay_writelog_writeback_bios", true, "Bios to the origin.", AS_IS, .key = "writeback_bios" },
+	{ "forebay_writelog_along_bytes", true, "Data written early, beside data of an older generation.",
+	  SECTORS, .key = "along_sectors" },
 	{ "forebay_writelog_superseded_bytes", true, "Data not written, since there was a newer version.",
 	  SECTORS, .key = "superseded_sectors" },
 	{ "forebay_writelog_origin_errors", true, "Writebacks that failed because of the origin.",
