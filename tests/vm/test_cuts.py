@@ -33,12 +33,12 @@ def cut(devices, options=""):
 class Pair:
     """forebay over ext4, and copies of what power cuts leave of it."""
 
-    cache_mib, format_options = 8, ""
+    cache_mib, format_options, cache_options = 8, "", "--track"
     mib, mkfs = 32, MKFS["ext4"]
 
     def __init__(self):
         self.storage, self.storage_left = (create(f"--size {self.mib}M --track") for _ in range(2))
-        self.cache, self.cache_left = (create(f"--size {self.cache_mib}M --track") for _ in range(2))
+        self.cache, self.cache_left = (create(f"--size {self.cache_mib}M {self.cache_options}") for _ in range(2))
         for folder in (LOWER, MOUNT, LEFT, LEFT_LOWER):
             folder.mkdir(parents=True, exist_ok=True)
         run(self.mkfs.format(device=self.storage, mib=self.mib))

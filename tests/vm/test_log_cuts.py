@@ -1,33 +1,43 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Append logs on forebay, mapped with MAP_SYNC: what power cuts leave, of our own driver and of Redis under the preload. A cut
-is a copy, so one server goes through many."""
+is a copy, so one server goes through many. CPU caches are durable here: the emulated device can't see what a program flushes
+itself. tests/lib/test_log.py has the states of caches that aren't."""
 
+import fcntl
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 from conftest import clean_up
-from stack import MOUNT, run
+from stack import MOUNT, PAGE, run
 from test_cuts import LEFT, LEFT_LOWER, Pair
 from test_emu import module_fixture
 
 ROOT = Path(__file__).resolve().parents[2]
 DRIVER = ROOT / "build/tests/log_driver"
 emulated_devices = module_fixture
+F_SETPIPE_SZ = 1031
+
+
+class CpuPair(Pair):
+    """Stores to the cache are durable at once."""
+
+    cache_options = "--track --persistence cpu"
 
 
 @pytest.fixture(name="pair")
 def pair_fixture():
     """A fresh pair of file systems."""
-    yield Pair()
+    yield CpuPair()
     run(f"umount {LEFT}; umount {LEFT_LOWER}", False)
     clean_up()
 
 
-def pattern(length):
-    """As the driver writes them."""
-    return bytes(0 if at % 7 == 6 else (at * 2654435761 % (1 << 64)) >> 13 & 0xff for at in range(length))
+def pattern(length, known=bytearray()):     # pylint: disable=dangerous-default-value
+    """As the driver writes them; what was made once is kept."""
+    known += bytes(0 if at % 7 == 6 else (at * 2654435761 % (1 << 64)) >> 13 & 0xff for at in range(len(known), length))
+    return known[:length]
 
 
 class Driver:
@@ -36,6 +46,7 @@ class Driver:
     def __init__(self, *words):
         self.process = subprocess.Popen([DRIVER, MOUNT / "log", "65536", *map(str, words)], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, text=True)
+        fcntl.fcntl(self.process.stdout, F_SETPIPE_SZ, PAGE)     # it is some hundred lines ahead at most
 
     def line(self):
         """A number that it says."""
