@@ -17,8 +17,10 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 IMAGES = ROOT / "tests/formats"
 VERSION = (ROOT / "packaging/VERSION").read_text(encoding="utf-8").strip()
-NAMES = {"forebay": "amd64", "forebay-dkms": "all", "libforebay1": "amd64", "libforebay-dev": "amd64", "python3-forebay": "amd64"}
+NAMES = {"forebay": "amd64", "forebay-dkms": "all", "libforebay1": "amd64", "libforebay-log0": "amd64", "libforebay-dev": "amd64",
+         "python3-forebay": "amd64"}
 LIBRARIES = "/usr/lib/x86_64-linux-gnu"
+LIBRARY_OF = {"libforebay1": "libforebay.so.1", "libforebay-log0": "libforebay-log.so.0"}
 MODULES = {"forebay", "dm-forebay-writelog", "dm-forebay-transit", "forebay-emu", "forebay-ranges"}
 
 
@@ -87,7 +89,7 @@ def contents(package):
     return {line.split(" -> ")[0].split()[5].removeprefix(".") for line in lines if not line.startswith("d")}
 
 
-def test_five_packages(built):
+def test_packages(built):
     assert {path.name for path in built.glob("*.deb")} == {f"{name}_{VERSION}_{where}.deb" for name, where in NAMES.items()}
 
 
@@ -103,7 +105,8 @@ def test_contents(package):
     pages = {f"/usr/share/man/man8/{path.name}.gz" for path in (ROOT / "docs/man").glob("*.8")}
     assert pages <= command
     assert not [name for name in command if name.startswith(("/etc/", "/usr/local", "/usr/src", "/lib", "/sbin"))]
-    assert {name for name in contents(package("libforebay1")) if "/doc/" not in name} == {f"{LIBRARIES}/libforebay.so.1"}
+    for name, library in LIBRARY_OF.items():
+        assert {path for path in contents(package(name)) if "/doc/" not in path} == {f"{LIBRARIES}/{library}"}
     assert {f"{LIBRARIES}/libforebay.so", f"{LIBRARIES}/libforebay.a", f"{LIBRARIES}/pkgconfig/forebay.pc", "/usr/include/forebay.h",
             "/usr/include/linux/forebay.h", "/usr/share/man/man3/forebay_pin.3.gz"} <= contents(package("libforebay-dev"))
     assert {name for name in contents(package("python3-forebay")) if "/doc/" not in name} == {
@@ -169,12 +172,13 @@ def test_scripts_of_maintainers(control):
     output("shellcheck", *own)
 
 
-def test_symbols(root, control):
+@pytest.mark.parametrize("name", LIBRARY_OF)
+def test_symbols(root, control, name):
     """The symbols file has each function of the library; a function without a line there would fail the build."""
-    library = root / LIBRARIES.lstrip("/") / "libforebay.so.1"
-    assert "SONAME" in output("objdump", "-p", library) and "libforebay.so.1\n" in output("objdump", "-p", library)
+    library = root / LIBRARIES.lstrip("/") / LIBRARY_OF[name]
+    assert re.search(rf"SONAME +{LIBRARY_OF[name]}\n", output("objdump", "-p", library))
     defined = {line.split()[-1] for line in output("nm", "-D", "--defined-only", library).splitlines()}
-    listed = set(re.findall(r"^ (\w+)@Base 0\.1\.0$", (control("libforebay1") / "symbols").read_text(encoding="utf-8"), re.M))
+    listed = set(re.findall(r"^ (\w+)@Base 0\.1\.0$", (control(name) / "symbols").read_text(encoding="utf-8"), re.M))
     assert defined == listed
 
 

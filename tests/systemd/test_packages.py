@@ -16,7 +16,7 @@ from test_systemd import PMEM, check_all_up, check_shutdown, edit_fstab, mark, p
 from vm import debian
 from vm.settings import GIB, Settings
 
-PACKAGES = ("forebay", "forebay-dkms", "libforebay1", "libforebay-dev", "python3-forebay")
+PACKAGES = ("forebay", "forebay-dkms", "libforebay1", "libforebay-log0", "libforebay-dev", "python3-forebay")
 MODULES = {"forebay", "dm-forebay-writelog", "dm-forebay-transit", "forebay-emu", "forebay-ranges"}
 LOG = "$(. /etc/forebay/writelog/fast && readlink -f $LOG)"
 # What the test machine itself has of that name, and what logs and caches of others remember
