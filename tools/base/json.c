@@ -75,17 +75,29 @@ void print_utf8(FILE *to, const char *text)
 	}
 }
 
+static void print_with(json_object *json, int flags)
+{
+	print_utf8(stdout, json_object_to_json_string_ext(json, flags | JSON_C_TO_STRING_NOSLASHESCAPE));
+	putchar('\n');
+	json_object_put(json);
+}
+
 /**
  * print_json - print a JSON value to standard output, and release it
  * @json: value
  */
 void print_json(json_object *json)
 {
-	print_utf8(stdout, json_object_to_json_string_ext(json, JSON_C_TO_STRING_PRETTY |
-							  JSON_C_TO_STRING_SPACED |
-							  JSON_C_TO_STRING_NOSLASHESCAPE));
-	putchar('\n');
-	json_object_put(json);
+	print_with(json, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED);
+}
+
+/**
+ * print_json_line - print a JSON value to standard output in one line, and release it
+ * @json: value
+ */
+void print_json_line(json_object *json)
+{
+	print_with(json, JSON_C_TO_STRING_PLAIN);
 }
 
 /**

@@ -19,6 +19,7 @@ unsigned long long json_number(struct json_object *json, const char *key);
 bool json_flag(struct json_object *json, const char *key);
 void print_utf8(FILE *to, const char *text);
 void print_json(struct json_object *json);
+void print_json_line(struct json_object *json);
 void row(const char *name);
 void print_values(struct json_object *values);
 

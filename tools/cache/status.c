@@ -25,6 +25,8 @@ enum { OPT_JSON = 1, OPT_WATCH };
 
 #define WATCH_INTERVAL	2	/* seconds */
 
+enum form { TEXT, JSON, JSON_LINE };
+
 static const struct option options[] = {
 	{ "json", no_argument, NULL, OPT_JSON },
 	{ "watch", optional_argument, NULL, OPT_WATCH },
@@ -254,7 +256,7 @@ static void say_none_mounted(void)
 }
 
 /* Shows the paths' state, or that of all caches if there is no path. */
-static bool show(char **paths, int n, bool json)
+static bool show(char **paths, int n, enum form form)
 {
 	struct gathering all;
 	bool good = true;
@@ -266,10 +268,12 @@ static bool show(char **paths, int n, bool json)
 		good = gather_one(&all, paths[i]) && good;
 	if (!n)
 		good = gather_all(&all);
-	if (!json && good && !json_object_array_length(all.caches))
+	if (form == TEXT && good && !json_object_array_length(all.caches))
 		say_none_mounted();
-	if (json) {
+	if (form == JSON) {
 		print_json(all.caches);
+	} else if (form == JSON_LINE) {
+		print_json_line(all.caches);
 	} else {
 		print(&all);
 		json_object_put(all.caches);
@@ -278,39 +282,51 @@ static bool show(char **paths, int n, bool json)
 	return good;
 }
 
-/* Waits; false: the output is closed. */
-static bool wait_for_next(double interval, bool json)
+/* Before each of many looks: an empty screen, or a line with the time. */
+static void begin_look(void)
 {
-	struct timespec time = { interval, (interval - (time_t)interval) * 1e9 };
+	time_t now = time(NULL);
+	char when[32];
 
-	if (!json && !isatty(STDOUT_FILENO))
-		putchar('\n');
-	if (fflush(stdout) || nanosleep(&time, NULL))
-		return false;
-	if (!json && isatty(STDOUT_FILENO))
-		fputs("\033[H\033[2J", stdout);		/* to the top of an empty screen */
-	return true;
+	if (isatty(STDOUT_FILENO)) {
+		fputs("\033[H\033[2J", stdout);
+	} else {
+		strftime(when, sizeof(when), "%F %T", localtime(&now));
+		printf("== %s\n", when);
+	}
+}
+
+/* Shows the state until the output is closed, or something can't be read. */
+static enum exit_status watch(char **paths, int n, enum form form, double interval)
+{
+	struct timespec pause = { interval, (interval - (time_t)interval) * 1e9 };
+
+	do {
+		if (form == TEXT)
+			begin_look();
+		if (!show(paths, n, form))
+			return FAILED;
+	} while (!fflush(stdout) && !nanosleep(&pause, NULL));
+	return DONE;
 }
 
 static enum exit_status status(const struct verb *verb, int argc, char **argv)
 {
 	double interval = 0;
-	bool json = false;
+	enum form form = TEXT;
 	int option;
 
 	while ((option = next_option(verb, argc, argv)) != -1) {
 		if (option == OPT_JSON)
-			json = true;
+			form = JSON;
 		else if (!optarg)
 			interval = WATCH_INTERVAL;
 		else if (!parse_decimal(optarg, 86400, &interval))
 			return usage_problem(verb, "--watch=%s: expected seconds, up to 86400", optarg);
 	}
-	do {
-		if (!show(argv + optind, argc - optind, json))
-			return FAILED;
-	} while (interval && wait_for_next(interval, json));
-	return DONE;
+	if (interval)
+		return watch(argv + optind, argc - optind, form == JSON ? JSON_LINE : TEXT, interval);
+	return show(argv + optind, argc - optind, form) ? DONE : FAILED;
 }
 
 const struct verb verb_status = {
