@@ -232,6 +232,7 @@ struct fb_inode {
 		u64 counter;		/* of the lower directory, after our last change of it */
 		unsigned int life;	/* of the log, when it was read */
 		s64 mtime, ctime;	/* that records have, in ns; ctime 0: none */
+		s64 named;		/* ctime of a new name, or of one less, with another mtime */
 	} names;
 };
 

@@ -242,14 +242,17 @@ void fb_names_end(struct fb_name_record *rec, struct dentry *lower, int err)
 }
 
 /*
- * A record of attributes has the file's times. Any other change moves ctime alone. After a crash ctime may
- * then be that of replay, so an fsync only has to store an mtime that isn't durable yet.
+ * A record of attributes has the file's times. Any other change is of a name, and moves ctime alone. Replay
+ * gives the file back the ctime that it had. So an fsync only has to store an mtime that isn't durable yet,
+ * and page/times.c is told of the ctime that goes with it.
  */
 static void fb_names_note_times(const struct fb_name_record *rec, struct fb_inode *fi)
 {
 	if (!(rec->change.has & FB_FIELD(ATTR)) && rec->mtime != fi->names.mtime &&
-	    rec->mtime != READ_ONCE(fi->durable_time))
+	    rec->mtime != READ_ONCE(fi->durable_time)) {
+		WRITE_ONCE(fi->names.named, rec->ctime);
 		return;
+	}
 	WRITE_ONCE(fi->names.mtime, rec->mtime);
 	WRITE_ONCE(fi->names.ctime, rec->ctime);
 }

@@ -5,7 +5,12 @@
  * The lower inode has mtime and ctime. An fsync makes them durable, an fdatasync need not. An fsync that
  * is absorbed in PMem stores the time in the file record; it means that mtime and ctime were both that.
  * Recovery applies the record's time if the lower file's ctime is older. What can't be said so goes below:
- * two different times, times before 1970 or after 2262, a clock that was set back.
+ * two different times (but see below), times before 1970 or after 2262, a clock that was set back.
+ *
+ * A new name, or one less, moves ctime alone. If the file was written before, and not synced, its record
+ * gets the mtime, and the name log has the change of the name. Where storage lacks that change, replay makes
+ * it and leaves ctime as it was. Where storage has the change, it has the mtime, too: an inode's times are
+ * written together. Its ctime is not older than the record's time then.
  *
  * Three times of an inode, all of them a ctime:
  *	record_time	what the record says, or 0
@@ -27,23 +32,41 @@
 #define FB_STORES_LOOK	(30 * HZ)
 
 /*
- * The lower file's ctime, S64_MIN or S64_MAX if it lies beyond; *both becomes whether mtime is the same.
+ * The lower file's ctime, S64_MIN or S64_MAX if it lies beyond; *mtime is set likewise.
  * Writers change the times without a lock that is held here, seconds and nanoseconds one after the other:
  * so two looks must agree.
  */
-static s64 fb_lower_time(const struct fb_inode *fi, bool *both)
+static s64 fb_lower_times(const struct fb_inode *fi, s64 *mtime)
 {
-	struct timespec64 ctime = inode_get_ctime(fi->lower), mtime, before;
+	struct timespec64 ctime = inode_get_ctime(fi->lower), modified, before;
 
 	do {
 		before = ctime;
 		smp_rmb();	/* orders the looks; the writers have no barrier to pair with */
-		mtime = inode_get_mtime(fi->lower);
+		modified = inode_get_mtime(fi->lower);
 		smp_rmb();	/* likewise */
 		ctime = inode_get_ctime(fi->lower);
 	} while (!timespec64_equal(&before, &ctime));
-	*both = timespec64_equal(&mtime, &ctime);
+	*mtime = timespec64_to_ns(&modified);
 	return timespec64_to_ns(&ctime);
+}
+
+#ifdef FB_BREAK_NAMED_TIME	/* a fault on purpose: tests/vm/test_names_cuts.py must find it */
+#define FB_BREAK_NAMED	1
+#else
+#define FB_BREAK_NAMED	0
+#endif
+
+/* The time that a record needs for an fsync; *fits becomes whether it can say that of the file's times. */
+static s64 fb_time_to_store(const struct fb_inode *fi, bool *fits)
+{
+	s64 mtime, ctime = fb_lower_times(fi, &mtime);
+
+	*fits = mtime == ctime;
+	if (mtime >= ctime || ctime != READ_ONCE(fi->names.named))
+		return ctime;
+	*fits = true;
+	return FB_BREAK_NAMED ? READ_ONCE(fi->durable_time) : mtime;
 }
 
 static bool fb_time_is_durable(const struct fb_inode *fi, s64 time)
@@ -52,9 +75,9 @@ static bool fb_time_is_durable(const struct fb_inode *fi, s64 time)
 }
 
 /* Stores the time in the record, if the record can say it: recovery must not find a newer one below. */
-static bool __fb_store_time(struct fb_inode *fi, s64 time, bool both)
+static bool __fb_store_time(struct fb_inode *fi, s64 time, bool fits)
 {
-	if (!both || time <= 0 || time == S64_MAX || fi->file == FB_NO_FILE ||
+	if (!fits || time <= 0 || time == S64_MAX || fi->file == FB_NO_FILE ||
 	    time < max(fi->record_time, fi->below_time))
 		return false;
 	if (time != fi->record_time)
@@ -72,13 +95,13 @@ static bool __fb_store_time(struct fb_inode *fi, s64 time, bool both)
  */
 void fb_store_time(struct fb_inode *fi)
 {
-	bool both;
-	s64 time = fb_lower_time(fi, &both);
+	bool fits;
+	s64 time = fb_time_to_store(fi, &fits);
 
 	lockdep_assert_held_write(&fi->io_sem);
 	spin_lock(&fi->vfs_inode.i_lock);
 	if (!fb_time_is_durable(fi, time))
-		__fb_store_time(fi, time, both);
+		__fb_store_time(fi, time, fits);
 	spin_unlock(&fi->vfs_inode.i_lock);
 }
 
@@ -90,14 +113,14 @@ void fb_store_time(struct fb_inode *fi)
  */
 int fb_sync_time(struct fb_inode *fi)
 {
-	bool both, durable;
-	s64 time = fb_lower_time(fi, &both);
+	bool fits, durable;
+	s64 time = fb_time_to_store(fi, &fits);
 
 	if (fb_time_is_durable(fi, time))
 		return 0;
 	down_read(&fi->io_sem);
 	spin_lock(&fi->vfs_inode.i_lock);
-	durable = __fb_store_time(fi, time, both);
+	durable = __fb_store_time(fi, time, fits);
 	if (durable) {
 		ps_fence(&FB_SB(fi->vfs_inode.i_sb)->ps);
 		WRITE_ONCE(fi->durable_time, time);
@@ -116,12 +139,12 @@ int fb_sync_time(struct fb_inode *fi)
 struct fb_times fb_times_now(struct fb_inode *fi)
 {
 	struct fb_times times;
-	bool both;
+	s64 mtime;
 
 	spin_lock(&fi->vfs_inode.i_lock);
 	times.record = fi->record_time;
 	spin_unlock(&fi->vfs_inode.i_lock);
-	times.lower = fb_lower_time(fi, &both);
+	times.lower = fb_lower_times(fi, &mtime);
 	return times;
 }
 

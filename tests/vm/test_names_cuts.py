@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from conftest import clean_up
 from libc import linkat
-from stack import MOUNT, counter, run
+from stack import LOWER, MOUNT, counter, run
 from test_cuts import LEFT, LEFT_LOWER, Pair
 from test_emu import create, module_fixture
 
@@ -256,6 +256,34 @@ def test_name_of_a_file_that_was_synced_without_one(pair):
         assert set(os.listdir(left)) - {"lost+found"} == {"f0", "f1", "f2", "other"}
         for number in range(3):
             assert (left / f"f{number}").read_bytes() == b"nameless" * 1000
+
+
+@BOTH
+@pytest.mark.parametrize("known", (True, False), ids=("known", "new"))
+@pytest.mark.parametrize("late", (True, False), ids=("on_storage", "logged"))
+def test_written_and_renamed(pair, known, late):
+    """An fsync of a file that was written, and renamed later, so that its mtime isn't its ctime."""
+    write(MOUNT / "f", b"f" * 5000, synced=known)
+    if known:
+        settle()
+    time.sleep(0.1)
+    with open(MOUNT / "f", "r+b", buffering=0) as file:
+        file.write(b"written")
+        written = os.fstat(file.fileno()).st_mtime_ns
+        time.sleep(0.1)
+        os.rename(MOUNT / "f", MOUNT / "g")
+        before = counter(pair.cache, "syncs_absorbed")
+        os.fsync(file.fileno())
+        assert counter(pair.cache, "syncs_absorbed") == before + 1
+    os.link(MOUNT / "g", MOUNT / "h")
+    sync(MOUNT / "h")
+    if late:
+        run(f"sync -f {LOWER}")
+    for left in pair.after_cuts(not late):
+        for name in ("g", "h"):
+            assert (left / name).stat().st_mtime_ns == written
+            assert (left / name).read_bytes() == b"written" + b"f" * 4993
+        assert not (left / "f").exists()
 
 
 def test_attributes(pair):
