@@ -164,6 +164,9 @@ enum {
 	FB_NAMELESS_SYNCED,	/* a sync below has begun when it had no name */
 };
 
+/* In jiffies, before a worker tries again what storage refused. */
+#define FB_RETRY_DELAY	(5 * HZ)
+
 #define FB_NO_FILE		U32_MAX
 
 /* Why a range belongs in PMem; pin/pin.c */

@@ -17,6 +17,7 @@
  * A failed batch is repeated without neighbours (writeback.c). So damage in a younger generation, and
  * blocks of it that the origin refuses, don't delay an older generation.
  */
+#include "lookup.h"
 #include "writeback.h"
 
 /* Maximum bytes of neighbours on one side of a block: a bio of this size gains little by more. */
@@ -28,12 +29,11 @@
 #define FB_BREAK_NEIGHBOURS	0
 #endif
 
-/* A search beside the batch's own extents. Caches the last region that was looked up. */
+/* A search beside the batch's own extents. */
 struct dwl_neighbours {
 	struct dwl *w;
 	const struct dwl_gen *gen;	/* being written back */
-	u64 number;
-	struct dwl_region *region;
+	struct dwl_lookup lookup;
 	u64 max_blocks;			/* DWL_SIDE_BYTES in blocks */
 };
 
@@ -52,13 +52,8 @@ static bool dwl_may_go_along(const struct dwl_neighbours *n, u64 value)
 /* The index value of a block that may go along; 0: it may not. Context: In w->srcu. */
 static u64 dwl_neighbour(struct dwl_neighbours *n, u64 block)
 {
-	u64 number = block >> DWL_REGION_SHIFT, value;
+	u64 value = dwl_look_up(&n->lookup, block);
 
-	if (number != n->number) {
-		n->number = number;
-		n->region = dwl_index_find(n->w, number);
-	}
-	value = n->region ? READ_ONCE(n->region->block[block & (DWL_REGION_BLOCKS - 1)]) : 0;
 	if (!dwl_may_go_along(n, value) || dwl_in_flush(n->w, block << n->w->block_shift, value))
 		return 0;
 	return value;
@@ -97,8 +92,8 @@ static void dwl_add_gap(struct dwl_neighbours *n, u64 start, u64 had, u64 stop)
 	u64 max_behind = had ? n->max_blocks - min(had, n->max_blocks) : 0;
 	int idx = srcu_read_lock(&n->w->srcu);
 
-	/* The region that was cached may be gone. */
-	n->number = U64_MAX;
+	/* A region that was looked up in an earlier section may be gone. */
+	n->lookup = (struct dwl_lookup){ .w = n->w, .number = U64_MAX };
 	start = dwl_add_behind(n, start, min(stop ?: U64_MAX, start + max_behind));
 	if (stop)
 		dwl_add_before(n, max_t(s64, start, (s64)(stop - n->max_blocks)), stop);

@@ -13,14 +13,8 @@
 #include <linux/highmem.h>
 #include <linux/uio.h>
 
+#include "lookup.h"
 #include "writelog.h"
-
-/* Caches the last region that was looked up. */
-struct dwl_lookup {
-	struct dwl *w;
-	u64 number;
-	struct dwl_region *region;
-};
 
 /* Blocks that are contiguous in the log, too; or blocks of zeros. */
 struct dwl_hit {
@@ -38,13 +32,8 @@ struct dwl_batch {
 /* The index value of a block; 0: the log doesn't have it. */
 static u64 dwl_find_block(struct dwl_lookup *lookup, u64 block)
 {
-	u64 number = block >> DWL_REGION_SHIFT, value;
+	u64 value = dwl_look_up(lookup, block);
 
-	if (number != lookup->number) {
-		lookup->number = number;
-		lookup->region = dwl_index_find(lookup->w, number);
-	}
-	value = lookup->region ? READ_ONCE(lookup->region->block[block & (DWL_REGION_BLOCKS - 1)]) : 0;
 	return value & DWL_DISCARDED ? 0 : value;
 }
 

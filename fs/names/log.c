@@ -21,7 +21,6 @@
 
 #define FB_TRIM_DELAY	(10 * HZ)
 #define FB_OFF_DELAY	HZ
-#define FB_RETRY_DELAY	(5 * HZ)
 
 /* So long behind a heartbeat a change may be made without another. In ns. */
 #define FB_BEAT_SPAN	(2 * NSEC_PER_SEC)

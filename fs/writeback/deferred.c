@@ -24,8 +24,6 @@
 #include "../sync/sync.h"
 #include "deferred.h"
 
-#define FB_RETRY_DELAY	(5 * HZ)
-
 struct fb_deleted {
 	struct list_head list;
 	struct list_head pages;		/* fb_page->lru */

@@ -19,8 +19,6 @@
 #include "worker.h"
 #include "writeback.h"
 
-#define FB_RETRY_DELAY	(5 * HZ)
-
 static bool fb_writeback_wanted(struct fb_sb *fsb, unsigned int of_four)
 {
 	unsigned long all, ready;

@@ -26,6 +26,7 @@
 #endif
 
 #include "image_names.h"
+#include "image_print.h"
 
 static u8 *base;
 static u64 size;
@@ -33,19 +34,6 @@ static u64 size;
 static void begin(const char *what)
 {
 	printf("{\"what\": \"%s\"", what);
-}
-
-static void number(const char *key, u64 value)
-{
-	printf(", \"%s\": %llu", key, value);
-}
-
-static void hex(const char *key, const u8 *bytes, u32 len)
-{
-	printf(", \"%s\": \"", key);
-	for (u32 i = 0; i < len; i++)
-		printf("%02x", bytes[i]);
-	printf("\"");
 }
 
 static void end(void)

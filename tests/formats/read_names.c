@@ -4,20 +4,8 @@
 #include <stdlib.h>
 
 #include "image_names.h"
+#include "image_print.h"
 #include "names/layout.h"
-
-static void number(const char *key, long long value)
-{
-	printf(", \"%s\": %lld", key, value);
-}
-
-static void bytes(const char *key, const u8 *data, u32 len)
-{
-	printf(", \"%s\": \"", key);
-	for (u32 i = 0; i < len; i++)
-		printf("%02x", data[i]);
-	printf("\"");
-}
 
 static void identity(const char *key, const struct nl_identity *id)
 {
@@ -66,15 +54,15 @@ static void objects(const struct nl_change *c)
 static void texts(const struct nl_change *c)
 {
 	if (c->has & NL_HAS(NAME))
-		bytes("name", c->name.bytes, c->name.len);
+		hex("name", c->name.bytes, c->name.len);
 	if (c->has & NL_HAS(NAME2))
-		bytes("name2", c->name2.bytes, c->name2.len);
+		hex("name2", c->name2.bytes, c->name2.len);
 	if (c->has & NL_HAS(TARGET))
-		bytes("target", c->target.bytes, c->target.len);
+		hex("target", c->target.bytes, c->target.len);
 	if (c->has & NL_HAS(XATTR))
-		bytes("xattr", c->xattr.bytes, c->xattr.len);
+		hex("xattr", c->xattr.bytes, c->xattr.len);
 	if (c->has & NL_HAS(VALUE))
-		bytes("value", c->value.bytes, c->value.len);
+		hex("value", c->value.bytes, c->value.len);
 }
 
 static void print_record(const struct nl *nl, const void *base, const struct nl_cursor *cursor,
