@@ -24,7 +24,7 @@ DEBUG_KERNEL = CACHE / "debug-kernel"
 # Whole folders of the module tree, and single modules, that the guest can load; what these depend on comes along.
 WANTED = re.compile(r"""kernel/(
     fs/ | mm/ | block/ | lib/ | crypto/ | arch/x86/crypto/ | net/9p/ | net/sunrpc/ |
-    drivers/(md|nvme|nvdimm|dax|block|cxl|acpi/nfit|char/hw_random)/ | drivers/scsi/(sd_mod|scsi_debug)[.] )""", re.VERBOSE)
+    drivers/(md|nvme|nvdimm|dax|block|cxl|acpi/nfit|char/hw_random)/ | drivers/net/virtio_net[.] | drivers/scsi/(sd_mod|scsi_debug)[.] )""", re.VERBOSE)
 
 # Loaded before the command runs, in this order, each after what it depends on.
 AT_BOOT = ["overlay", "nfit", "nd_pmem", "nd_btt", "dax_pmem", "nvme", "configfs"]

@@ -93,6 +93,10 @@ class Machine:
         self._cut = True
         self._kill()
 
+    def running(self):
+        """False once the machine is gone for good: a boot that crashed is tried again."""
+        return self._thread.is_alive()
+
     def wait(self):
         """The Result, once the machine is gone."""
         self._thread.join()
