@@ -15,6 +15,7 @@
 #include "../lower/attr.h"
 #include "../lower/lower.h"
 #include "../names/begin.h"
+#include "../page/size.h"
 #include "../sync/tracker.h"
 #include "attr.h"
 #include "dentry.h"
@@ -276,11 +277,15 @@ failed:
 	return err;
 }
 
-/* True if the file has data that no sync call has made durable. */
+/*
+ * True if the file has data, or a truncation, that no sync call has made durable. Of an inode that was just
+ * read from below nothing is known, so the flag for its first sync counts as well.
+ */
 static bool fb_is_unsynced(struct fb_inode *fi)
 {
 	return S_ISREG(fi->vfs_inode.i_mode) &&
-	       (!fb_track_empty(&fi->tracker) || atomic_read(&fi->syncs_below.in_flight));
+	       (!fb_track_empty(&fi->tracker) || atomic_read(&fi->syncs_below.in_flight) ||
+		fb_is_truncated(fi) || test_bit(FB_NEEDS_SYNC, &fi->flags));
 }
 
 /* The rename below, with the lower mount's right to write and the credentials for it. */

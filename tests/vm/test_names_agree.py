@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Runs names_agree/: two processes change, look at and sync one tree of a mount with a name log, which must be that of
 their model: then, after a remount, and after power cuts while they work. On emulated devices, a cut is a copy
-(test_names_cuts.py). FOREBAY_AGREE is the number of seconds before the cuts (60), FOREBAY_CUTS how many these are (6)."""
+(names_pair.py). FOREBAY_AGREE is the number of seconds before the cuts (60), FOREBAY_CUTS how many these are (6)."""
 
 import json
 import mmap
@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 from conftest import clean_up
+from names_pair import NamesPair, XfsPair, settle
 from stack import LOWER, MOUNT, run
 from test_cuts import LEFT, LEFT_LOWER
-from test_names_cuts import NamesPair, XfsPair, settle
 
 SECONDS = int(os.environ.get("FOREBAY_AGREE", "60"))
 CUTS = int(os.environ.get("FOREBAY_CUTS", "6"))

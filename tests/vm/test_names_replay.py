@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Mount replays a name log in a hostile or full lower directory: names that look like replay's own, no space, no inodes, a
-user's quota. As in test_names_cuts.py, a cut is a copy."""
+user's quota. As in names_pair.py, a cut is a copy."""
 
 import os
 import shutil
@@ -8,10 +8,10 @@ import shutil
 import pytest
 from conftest import clean_up
 from mapped import DEBUG
+from names_pair import NamesPair, settle, sync, write
 from stack import FSCK, MKFS, MOUNT, fails, run
 from test_cuts import LEFT, LEFT_LOWER
 from test_emu import module_fixture
-from test_names_cuts import NamesPair, settle, sync, write
 
 emulated_devices = module_fixture
 USER = 1234

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from conftest import clean_up
 from libc import RENAME_EXCHANGE, renameat2
+from names_pair import THIRD, THIRD_LOWER, NamesPair, settle, sync, write
 from stack import FSCK, MOUNT, fails, run
 from test_cuts import LEFT, LEFT_LOWER
 from test_emu import create, module_fixture
-from test_names_cuts import THIRD, THIRD_LOWER, NamesPair, settle, sync, write
 
 emulated_devices = module_fixture
 STOP = Path("/sys/module/forebay/parameters/replay_stop")

@@ -7,10 +7,10 @@ import time
 import pytest
 from conftest import clean_up
 from libc import IOC_PIN, on_range, pages, syncfs
+from names_pair import NamesPair
 from stack import LOWER, MOUNT, PAGE, counter, run
 from test_cuts import LEFT, LEFT_LOWER, pair_fixture, settled
 from test_emu import module_fixture
-from test_names_cuts import NamesPair
 
 emulated_devices = module_fixture       # for each test here, too
 two_file_systems = pair_fixture

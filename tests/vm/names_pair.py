@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""File systems with a name log, and what power cuts leave of them. On emulated devices, a cut is a copy (test_cuts.py). ext4
+below is told not to commit its journal by itself, so a cut leaves storage without the names."""
+
+import os
+from pathlib import Path
+
+import pytest
+from conftest import clean_up
+from stack import LOWER, MOUNT, counter, run
+from test_cuts import LEFT, LEFT_LOWER, Pair
+from test_emu import create
+
+THIRD, THIRD_LOWER = Path("/mnt/third"), Path("/mnt/third-lower")
+
+
+class NamesPair(Pair):
+    """With a name log."""
+
+    cache_mib, format_options = 16, "--names 1M"
+    lower_options = "commit=900"
+
+    def mount_lower(self, storage, lower):
+        """The file system below alone."""
+        run(f"mount -o {self.lower_options} {storage} {lower}")
+
+    def mount(self, storage, cache, lower, folder):     # pylint: disable=arguments-differ
+        """Both file systems."""
+        self.mount_lower(storage, lower)
+        run(f"mount -t forebay -o cache={cache},allow_volatile_cache {lower} {folder}")
+
+    def after_cuts(self, committed=True):
+        """As for caches without a log. The first mount must have had something to replay, if a call has committed
+        something; for later ones, the worker may have brought it to storage."""
+        for left in super().after_cuts():
+            assert not committed or self.value("names_replayed") > 0, "storage had everything: the test shows nothing"
+            committed = False
+            assert not list(LEFT_LOWER.glob(".forebay-replay*"))
+            yield left
+
+    def value(self, name):
+        """Of the mount that the cut left."""
+        return counter(self.cache_left, name)
+
+    def add_third(self):
+        """Another set of devices, for what a second cut leaves."""
+        self.storage_third = create(f"--size {self.mib}M --track")
+        self.cache_third = create(f"--size {self.cache_mib}M --track")
+        for folder in (THIRD, THIRD_LOWER):
+            folder.mkdir(parents=True, exist_ok=True)
+
+    def cut_pairs(self, seed, *pairs):
+        """forebay emu cut, of any pairs of devices."""
+        numbers = [f"{number_of(one)}:{number_of(other)}" for one, other in pairs]
+        run(f"forebay emu cut --seed {seed} {' '.join(numbers)}")
+
+    storage_third = cache_third = None
+
+
+class XfsPair(NamesPair):
+    """Over xfs: one that is smaller than mkfs.xfs likes. A copy is mounted beside it, and has the same UUID."""
+
+    mkfs = "mkfs.xfs -fqK --unsupported -d size={mib}m {device}"
+    lower_options = "nouuid"
+
+    def __init__(self):
+        run("modprobe xfs && sysctl -qw fs.xfs.xfssyncd_centisecs=720000")
+        super().__init__()
+
+
+def number_of(device):
+    """Of an emulated device."""
+    return device[len("/dev/forebay-emu"):]
+
+
+BOTH = pytest.mark.parametrize("pair", [NamesPair, XfsPair], indirect=True, ids=["ext4", "xfs"])
+
+
+@pytest.fixture(name="pair")
+def pair_fixture(request):
+    """A fresh pair of file systems."""
+    yield getattr(request, "param", NamesPair)()
+    for folder in (LEFT, LEFT_LOWER, THIRD, THIRD_LOWER):
+        run(f"umount {folder}", False)
+    clean_up()
+
+
+def sync(path):
+    """fsync of a file or folder."""
+    fd = os.open(path, os.O_RDONLY)
+    os.fsync(fd)
+    os.close(fd)
+
+
+def write(path, data, synced=True):
+    """Makes a file."""
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT, 0o640)
+    os.write(fd, data)
+    if synced:
+        os.fsync(fd)
+    os.close(fd)
+
+
+def settle():
+    """Storage has all that was done until now, and the log is empty."""
+    run(f"sync -f {MOUNT}")
