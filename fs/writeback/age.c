@@ -38,7 +38,7 @@ static bool fb_is_old(const struct fb_inode *fi, unsigned int age)
 /* Writes old files back, up to a turn's pages. Returns whether one is left. */
 static bool fb_age_turn(struct fb_sb *fsb, unsigned int age, bool idle)
 {
-	unsigned long written = 0, begun;
+	unsigned long budget = FB_AGE_PAGES, begun;
 	bool left = false;
 	struct fb_walk walk;
 	struct fb_inode *fi;
@@ -49,8 +49,8 @@ static bool fb_age_turn(struct fb_sb *fsb, unsigned int age, bool idle)
 			begun = jiffies;
 			/* It tells of an error; the file has its next turn when it is as old again. */
 			if (idle)
-				fb_writeback_for_reclaim(fi, FB_AGE_PAGES, &written);
-			left = !idle || written >= FB_AGE_PAGES;
+				fb_writeback_for_reclaim(fi, &budget);
+			left = !idle || !budget;
 			if (!left)
 				WRITE_ONCE(fi->out_of_sync_since, begun);
 		}

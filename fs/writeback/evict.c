@@ -203,10 +203,9 @@ int fb_evict_unpinned(struct fb_inode *fi, pgoff_t first, pgoff_t last, struct f
 void fb_evict_for_reclaim(struct fb_inode *fi)
 {
 	struct forebay_dropped dropped = {};
-	unsigned long written = 0;
 
 	fb_pins_refresh(fi);
-	fb_writeback_for_reclaim(fi, ULONG_MAX, &written);	/* tells of its errors */
+	fb_writeback_for_reclaim(fi, NULL);	/* tells of its errors */
 	if (!fb_wb_lock_soon(fi))
 		return;
 	fb_evict_clean(fi, 0, FB_LAST_PAGE, &dropped);

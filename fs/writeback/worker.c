@@ -34,13 +34,12 @@ static bool fb_writeback_wanted(struct fb_sb *fsb, unsigned int of_four)
 static int fb_writeback_round(struct fb_sb *fsb)
 {
 	struct fb_walk walk;
-	unsigned long written = 0;
 	struct fb_inode *fi;
 	int err = 0, err2;
 
 	fb_walk_begin(fsb, &fsb->inodes, &walk);
 	while (fb_writeback_wanted(fsb, 2) && (fi = fb_walk_next(fsb, &walk))) {
-		err2 = fb_writeback_for_reclaim(fi, ULONG_MAX, &written);
+		err2 = fb_writeback_for_reclaim(fi, NULL);
 		err = err ?: err2;
 		iput(&fi->vfs_inode);
 		if (fb_cache_low(fsb))

@@ -12,7 +12,7 @@
 #include "../forebay.h"
 
 int fb_writeback_locked(struct fb_inode *fi, pgoff_t first, pgoff_t last);
-int fb_writeback_for_reclaim(struct fb_inode *fi, unsigned long max, unsigned long *written);
+int fb_writeback_for_reclaim(struct fb_inode *fi, unsigned long *budget);
 int fb_writeback_range(struct fb_inode *fi, pgoff_t first, pgoff_t last);
 int fb_writeback_file(struct fb_inode *fi, bool killable);
 bool fb_wb_lock_soon(struct fb_inode *fi);
