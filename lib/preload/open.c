@@ -71,21 +71,21 @@ static int open_any(int directory, const char *path, int flags, mode_t mode)
 	return -1;
 }
 
-/* The mode stands there only if the flags say so. */
-static mode_t mode_of(int flags, va_list arguments)
-{
-	return flags & O_CREAT || (flags & O_TMPFILE) == O_TMPFILE ? va_arg(arguments, mode_t) : 0;
-}
+/* The argument after @flags. It stands there only if they say so. */
+#define MODE_AFTER(flags) ({									\
+	va_list arguments;									\
+	mode_t mode = 0;									\
+												\
+	va_start(arguments, flags);								\
+	if ((flags) & O_CREAT || ((flags) & O_TMPFILE) == O_TMPFILE)				\
+		mode = va_arg(arguments, mode_t);						\
+	va_end(arguments);									\
+	mode;											\
+})
 
 CALL int open(const char *path, int flags, ...)
 {
-	va_list arguments;
-	mode_t mode;
-
-	va_start(arguments, flags);
-	mode = mode_of(flags, arguments);
-	va_end(arguments);
-	return open_any(AT_FDCWD, path, flags, mode);
+	return open_any(AT_FDCWD, path, flags, MODE_AFTER(flags));
 }
 
 CALL int open64(const char *path, int flags, ...)
@@ -93,13 +93,7 @@ CALL int open64(const char *path, int flags, ...)
 
 CALL int openat(int directory, const char *path, int flags, ...)
 {
-	va_list arguments;
-	mode_t mode;
-
-	va_start(arguments, flags);
-	mode = mode_of(flags, arguments);
-	va_end(arguments);
-	return open_any(directory, path, flags, mode);
+	return open_any(directory, path, flags, MODE_AFTER(flags));
 }
 
 CALL int openat64(int directory, const char *path, int flags, ...)
