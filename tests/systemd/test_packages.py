@@ -18,6 +18,7 @@ from vm.settings import GIB, Settings
 
 PACKAGES = ("forebay", "forebay-dkms", "libforebay1", "libforebay-log0", "libforebay-dev", "python3-forebay")
 MODULES = {"forebay", "dm-forebay-writelog", "dm-forebay-transit", "forebay-emu", "forebay-ranges"}
+APT = "apt-get -y -o Dpkg::Use-Pty=0"      # through a terminal, its lines would end with a carriage return
 LOG = "$(. /etc/forebay/writelog/fast && readlink -f $LOG)"
 # What the test machine itself has of that name, and what logs and caches of others remember
 FOREIGN = r"forebay-vm|^/usr/src/forebay-packages|^/var/(log|cache)/"
@@ -42,7 +43,7 @@ def check_installed(system):
 
 def remove(system):
     """What `apt remove` says when it is refused; all stays as it is."""
-    status, said = system.status("apt-get -y remove forebay forebay-dkms")
+    status, said = system.status(f"{APT} remove forebay forebay-dkms")
     assert status, said
     check_installed(system)
     return said
@@ -116,7 +117,7 @@ def test_removal_with_data_in_a_log(system):
 def test_purge(system):
     """With everything written back. Of Forebay nothing is left, and the data are on the disks."""
     system.run("umount /srv/fast && forebay writelog remove fast")
-    status, said = system.status(f"apt-get -y purge {' '.join(PACKAGES)}")
+    status, said = system.status(f"{APT} purge {' '.join(PACKAGES)}")
     assert status == 0 and "/etc/fstab still mounts with Forebay: /srv/db" in said, said
     left = [name for name in system.run("find / -xdev -name '*forebay*'").splitlines() if not re.search(FOREIGN, name)]
     assert left == [], left
