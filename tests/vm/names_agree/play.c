@@ -5,10 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "model.h"
-
-#define NOREPLACE	1
-#define EXCHANGE	2
+#include "chosen.h"
 
 static struct {
 	int root;
@@ -16,14 +13,6 @@ static struct {
 	uint64_t random;
 	struct history *history;
 } me;
-
-/* What one op uses, under the locks. */
-struct names {
-	uint32_t top[2], sub[2];	/* sub: NAMES: none */
-	struct place place[2];
-	uint32_t object[2];
-	char path[2][40];
-};
 
 static uint64_t draw(uint64_t below)
 {
@@ -39,16 +28,6 @@ static int fail(const char *what, const struct names *names, int got, int expect
 		names->path[0], names->path[1], got, expected);
 	model->failed = 1;
 	return 1;
-}
-
-static uint32_t folder_at(uint32_t object)
-{
-	return model->object[object].folder;
-}
-
-static enum kind kind_of(uint32_t object)
-{
-	return object ? model->object[object].kind : NOTHING;
 }
 
 /* A name of the top that is locked: in the top, or in a folder there. */
@@ -156,13 +135,6 @@ static void end(struct op *op, struct names *names)
 	op->ended = ticket();
 }
 
-static bool empty(uint32_t folder)
-{
-	static const uint32_t none[NAMES];
-
-	return !memcmp(model->entry[folder_at(folder)], none, sizeof(none));
-}
-
 static int write_content(int fd, uint32_t object)
 {
 	static char bytes[16384];
@@ -193,15 +165,6 @@ static int make_file(struct names *names, uint32_t object, bool nameless)
 	if (fd >= 0)
 		close(fd);
 	return err;
-}
-
-static unsigned int nr_folders(uint32_t top)
-{
-	unsigned int nr = 0;
-
-	for (uint32_t name = 0; name < NAMES; name++)
-		nr += kind_of(model->entry[top][name]) == IS_FOLDER;
-	return nr;
 }
 
 static uint32_t new_object(bool folder)
@@ -245,18 +208,12 @@ static int do_create(bool folder)
 
 static int do_remove(bool folder)
 {
-	int err, expected = 0, kind;
 	struct names names;
+	int err, expected;
 	struct op *op;
 
 	lock(&names, false);
-	kind = kind_of(names.object[0]);
-	if (!kind)
-		expected = ENOENT;
-	else if ((kind == IS_FOLDER) != folder)
-		expected = folder ? ENOTDIR : EISDIR;
-	else if (folder && !empty(names.object[0]))
-		expected = ENOTEMPTY;
+	expected = expected_of_remove(&names, folder);
 	op = begin(&names, 1, expected);
 	op->after[0] = 0;
 	begun(expected);
@@ -271,17 +228,12 @@ static int do_remove(bool folder)
 
 static int do_link(void)
 {
-	int err, expected = 0;
 	struct names names;
+	int err, expected;
 	struct op *op;
 
 	lock(&names, true);
-	if (!names.object[0])
-		expected = ENOENT;
-	else if (names.object[1])
-		expected = EEXIST;
-	else if (kind_of(names.object[0]) == IS_FOLDER)
-		expected = EPERM;
+	expected = expected_of_link(&names);
 	op = begin(&names, 2, expected);
 	op->after[1] = names.object[0];
 	begun(expected);
@@ -292,42 +244,6 @@ static int do_link(void)
 		end(op, &names);
 	unlock(&names, true);
 	return 0;
-}
-
-/* The folder that a name lies in is the object. */
-static bool lies_in(const struct names *names, unsigned int which, uint32_t object)
-{
-	return names->sub[which] != NAMES && kind_of(object) == IS_FOLDER &&
-	       folder_at(object) == names->place[which].folder;
-}
-
-/* The order is that in which the kernel looks. */
-static int expected_of_rename(const struct names *names, unsigned int flags)
-{
-	uint32_t old = names->object[0], new = names->object[1];
-
-	if (!old)
-		return ENOENT;
-	if (flags == NOREPLACE && new)
-		return EEXIST;
-	if (flags == EXCHANGE && !new)
-		return ENOENT;
-	if (lies_in(names, 1, old))
-		return EINVAL;
-	if (lies_in(names, 0, new))
-		return flags == EXCHANGE ? EINVAL : ENOTEMPTY;
-	if (old == new || !new || flags == EXCHANGE)
-		return 0;
-	if (kind_of(old) != kind_of(new))
-		return kind_of(old) == IS_FOLDER ? ENOTDIR : EISDIR;
-	return kind_of(new) == IS_FOLDER && !empty(new) ? ENOTEMPTY : 0;
-}
-
-/* No folder goes into one that isn't a top. */
-static bool too_deep(const struct names *names, unsigned int flags)
-{
-	return (kind_of(names->object[0]) == IS_FOLDER && names->sub[1] != NAMES) ||
-	       (flags == EXCHANGE && kind_of(names->object[1]) == IS_FOLDER && names->sub[0] != NAMES);
 }
 
 static int do_rename(void)
