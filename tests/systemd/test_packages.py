@@ -11,10 +11,9 @@ import subprocess
 
 import pytest
 
-from steps import RELEASE, machine
-from test_systemd import PMEM, check_all_up, check_shutdown, edit_fstab, mark, prepare
+from steps import RELEASE
+from test_systemd import check_all_up, check_shutdown, edit_fstab, mark, prepared
 from vm import debian
-from vm.settings import GIB, Settings
 
 PACKAGES = ("forebay", "forebay-dkms", "libforebay1", "libforebay-log0", "libforebay-dev", "python3-forebay")
 MODULES = {"forebay", "dm-forebay-writelog", "dm-forebay-transit", "forebay-emu", "forebay-ranges"}
@@ -26,12 +25,7 @@ FOREIGN = r"forebay-vm|^/usr/src/forebay-packages|^/var/(log|cache)/"
 
 @pytest.fixture(name="system", scope="module")
 def fixture_system():
-    """The machine, prepared, before its first reboot."""
-    image = debian.build(RELEASE, packages=True)
-    with machine(image, "packages", Settings(pmem=PMEM, nvme=GIB, nvme_count=2, mem=GIB)) as system:
-        system.boot()
-        assert system.settle() == "running", system.run("systemctl --failed")
-        prepare(system)
+    with prepared(debian.build(RELEASE, packages=True), "packages") as system:
         system.run("systemctl enable forebay-writelog@fast forebay-transit@quick")
         yield system
 

@@ -11,6 +11,7 @@ cache at /srv/quick.
 
 import json
 import re
+from contextlib import contextmanager
 
 import pytest
 
@@ -63,14 +64,19 @@ def prepare(system):
     system.run("systemctl daemon-reload && systemctl start srv-db.mount srv-fast.mount srv-quick.mount")
 
 
-@pytest.fixture(name="system", scope="module")
-def fixture_system():
-    """The machine, prepared, before its first reboot."""
-    image = debian.build(RELEASE, install=True)
-    with machine(image, "story", Settings(pmem=PMEM, nvme=GIB, nvme_count=2, mem=GIB)) as system:
+@contextmanager
+def prepared(image, name):
+    """A machine that has README's steps behind it, before its first reboot."""
+    with machine(image, name, Settings(pmem=PMEM, nvme=GIB, nvme_count=2, mem=GIB)) as system:
         system.boot()
         assert system.settle() == "running", system.run("systemctl --failed")
         prepare(system)
+        yield system
+
+
+@pytest.fixture(name="system", scope="module")
+def fixture_system():
+    with prepared(debian.build(RELEASE, install=True), "story") as system:
         yield system
 
 
