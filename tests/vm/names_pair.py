@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from conftest import clean_up
-from stack import LOWER, MOUNT, counter, run
+from stack import MOUNT, counter, run
 from test_cuts import LEFT, LEFT_LOWER, Pair
 from test_emu import create
 
@@ -104,3 +104,18 @@ def write(path, data, synced=True):
 def settle():
     """Storage has all that was done until now, and the log is empty."""
     run(f"sync -f {MOUNT}")
+
+
+def xattrs_of(path):
+    """All user.* and trusted.* attributes."""
+    return {name: os.getxattr(path, name) for name in os.listxattr(path) if name.startswith(("user.", "trusted."))}
+
+
+def acl_of(path):
+    """Lines of getfacl, without those that say whose it is."""
+    return {line for line in run(f"getfacl -pnE {path}").splitlines() if line and line[0] != "#"}
+
+
+def flags_of(path):
+    """Letters of lsattr, without those that say how a file is stored."""
+    return set(run(f"lsattr -d {path}").split()[0]) - set("-eI")

@@ -5,7 +5,7 @@ a call (names_pair.py)."""
 import os
 import stat
 
-from names_pair import BOTH, pair_fixture, settle, sync, write
+from names_pair import BOTH, acl_of, flags_of, pair_fixture, settle, sync, write, xattrs_of
 from stack import MOUNT, run
 from test_emu import module_fixture
 
@@ -27,21 +27,6 @@ def test_attributes(pair):
             status = os.stat(left / name)
             assert (stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid) == (0o710, 5, 6), name
             assert (status.st_atime_ns, status.st_mtime_ns) == (10 ** 18 + 3, 10 ** 18 + 4), name
-
-
-def xattrs_of(path):
-    """All user.* and trusted.* attributes."""
-    return {name: os.getxattr(path, name) for name in os.listxattr(path) if name.startswith(("user.", "trusted."))}
-
-
-def acl_of(path):
-    """Lines of getfacl, without those that say whose it is."""
-    return {line for line in run(f"getfacl -pnE {path}").splitlines() if line and line[0] != "#"}
-
-
-def flags_of(path):
-    """Letters of lsattr, without those that say how a file is stored."""
-    return set(run(f"lsattr -d {path}").split()[0]) - set("-eI")
 
 
 @BOTH

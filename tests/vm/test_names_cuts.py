@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from libc import linkat
-from names_pair import BOTH, THIRD, THIRD_LOWER, number_of, pair_fixture, settle, sync, write
+from names_pair import BOTH, THIRD, THIRD_LOWER, acl_of, flags_of, number_of, pair_fixture, settle, sync, write
 from stack import LOWER, MOUNT, counter, run
 from test_cuts import LEFT, LEFT_LOWER
 from test_emu import module_fixture
