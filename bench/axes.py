@@ -15,6 +15,7 @@ AXES = (
     (r"bare-mix-w(?P<f>\d+)-j(?P<x>\d+)", "workers", "4 KiB, {f} % writes"),
     (r"fsync-(?P<f>\d+[km])-j(?P<x>\d+)", "writers", "writes of {f}, fsync after each"),
     (r"mapped-(?P<x>\d+)m", "MiB mapped", "2 MiB stored to, fdatasync"),
+    (r"aof-(?P<f>[a-z-]+)-p(?P<x>\d+)", "commands in a pipeline", "Redis SET, appendfsync {f}"),
     (r"dirty-(?P<x>\d+)k", "KiB stored to", "2 MiB mapped, fdatasync"),
     (r"scattered-(?P<x>\d+)", "pages", "scattered pages, fdatasync"),
     (r"piece-(?P<x>\d+)k", "KiB", "one piece, fdatasync"),

@@ -4,7 +4,7 @@
 Besides the value, in the workload's unit, a workload may return figures of its own; they go to the JSON results.
 """
 
-from . import block, dpkg, etcd, fio, git, interface, lmdb, mariadb, names, postfix, postgres, ranges, redis, transit, untar, ycsb
+from . import append_log, block, dpkg, etcd, fio, git, interface, lmdb, mariadb, names, postfix, postgres, ranges, redis, transit, untar, ycsb
 
 OPS, MIB, FILES = "ops/s", "MiB/s", "files/s"
 
@@ -85,6 +85,17 @@ WORKLOADS |= {
     "etcd-put": (OPS, "etcd: puts of 256 bytes by its HTTP gateway, 8 clients", etcd.puts()),
     "postgres-insert": ("tps", "PostgreSQL with WAL in new files of 1 MiB: inserts of 6 KB, a transaction each, 4 clients", postgres.inserts()),
     "lmdb-put": ("commits/s", "LMDB, synchronous: a put of 100 bytes, a transaction each", lmdb.puts()),
+}
+
+WORKLOADS |= {
+    **{f"aof-{fsync}{'-mapped' if mapped else ''}-p{pipeline}":
+       (OPS, f"Redis SET, appendfsync {fsync}, pipelines of {pipeline}{', log-preload' if mapped else ''}; with response times",
+        append_log.commands(fsync, pipeline, mapped))
+       for fsync in ("always", "everysec", "no") for mapped in (False, True) for pipeline in (1, 10, 100, 1000)},
+    **{f"aof-always{'-mapped' if mapped else ''}-{command}":
+       (OPS, f"Redis {command.upper()}, appendfsync always{', log-preload' if mapped else ''}; with response times",
+        append_log.commands("always", 1, mapped, command))
+       for mapped in (False, True) for command in ("hset", "incr")},
 }
 
 INTERFACE = {f"{block >> 10}k" if block >= 1024 else str(block): block for block in (512, 4096, 16384, 131072, 1 << 20)}

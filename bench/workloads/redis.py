@@ -7,49 +7,61 @@ the fast one, and nothing of the start.
 
 import subprocess
 import time
+from contextlib import contextmanager
 
 from .. import resp
 
 RAMP = 0.5              # seconds before counting starts
 SERVER = ["redis-server", "--bind", "127.0.0.1", "--protected-mode", "no", "--save", "", "--appendonly", "yes",
-          "--appendfsync", "always", "--auto-aof-rewrite-percentage", "0"]
+          "--auto-aof-rewrite-percentage", "0"]
 LOGGED = 45             # bytes of a SET in the log: its name, a key of 16 bytes and a value of 3, each with its length
-BENCHMARK = ["redis-benchmark", "-q", "-t", "set", "-r", "100000", "-n", "100000000"]
+BENCHMARK = ["redis-benchmark", "-r", "100000"]
 
 
 def sets(clients: int):
     def measure(folder: str, seconds: float) -> dict:
-        with Server(folder) as server:
-            load = subprocess.Popen([*BENCHMARK, "-c", str(clients)], stdin=subprocess.DEVNULL,
-                                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            try:
-                wait_until(lambda: calls(server.connection) > 0, "redis-benchmark to begin")
-                time.sleep(RAMP)
-                before, begin = calls(server.connection), time.monotonic()
-                logged = log_size(persistence(server.connection))
-                time.sleep(seconds)
-                logged = log_size(persistence(server.connection)) - logged
-                after, end = calls(server.connection), time.monotonic()
-                if load.poll() is not None:
-                    raise RuntimeError(f"redis-benchmark ended early, with status {load.returncode}")
-            finally:
-                load.kill()
-                load.wait()
-            check_logged(after - before, logged)
-            return {"value": (after - before) / (end - begin)}
+        with Server(folder) as server, load("set", "-c", str(clients)) as sender:
+            return {"value": rate(server.connection, "set", sender, seconds)}
     return measure
 
 
-class Server:
-    """redis-server in a folder; `connection` is to it. Ends without saving."""
+@contextmanager
+def load(command: str, *options: str):
+    """redis-benchmark, which sends until the end."""
+    sender = subprocess.Popen([*BENCHMARK, "-q", "-t", command, "-n", "100000000", *options], stdin=subprocess.DEVNULL,
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        yield sender
+    finally:
+        sender.kill()
+        sender.wait()
 
-    def __init__(self, folder: str):
+
+def rate(connection, command: str, sender: subprocess.Popen, seconds: float) -> float:
+    """Commands a second that the server answers, and logs."""
+    wait_until(lambda: calls(connection, command) > 0, "redis-benchmark to begin")
+    time.sleep(RAMP)
+    before, begin = calls(connection, command), time.monotonic()
+    logged = log_size(persistence(connection))
+    time.sleep(seconds)
+    logged = log_size(persistence(connection)) - logged
+    after, end = calls(connection, command), time.monotonic()
+    if sender.poll() is not None:
+        raise RuntimeError(f"redis-benchmark ended early, with status {sender.returncode}")
+    check_logged(after - before, logged)
+    return (after - before) / (end - begin)
+
+
+class Server:
+    """redis-server in a folder; `connection` is to it. Ends without saving. A command may run it."""
+
+    def __init__(self, folder: str, fsync: str = "always", under: tuple[str, ...] = ()):
         self._folder = folder
+        self._command = [*under, *SERVER, "--appendfsync", fsync, "--dir", folder]
 
     def __enter__(self):
         self._log = open(f"{self._folder}/redis.log", "wb")
-        self._process = subprocess.Popen([*SERVER, "--dir", self._folder], stdin=subprocess.DEVNULL, stdout=self._log,
-                                         stderr=self._log)
+        self.process = subprocess.Popen(self._command, stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log)
         try:
             wait_until(self._answers, "redis-server to answer")
         except BaseException:
@@ -58,12 +70,12 @@ class Server:
         return self
 
     def __exit__(self, *exception):
-        self._process.kill()
-        self._process.wait()
+        self.process.kill()
+        self.process.wait()
         self._log.close()
 
     def _answers(self) -> bool:
-        check_runs(self._process, "redis-server", f"{self._folder}/redis.log")
+        check_runs(self.process, "redis-server", f"{self._folder}/redis.log")
         try:
             self.connection = resp.Connection()
             return self.connection.call("PING") == b"PONG"      # -LOADING while it reads the log
@@ -71,14 +83,14 @@ class Server:
             return False
 
 
-def calls(connection) -> int:
-    return parse_calls(connection.call("INFO", "commandstats").decode())
+def calls(connection, command: str = "set") -> int:
+    return parse_calls(connection.call("INFO", "commandstats").decode(), command)
 
 
-def parse_calls(info: str) -> int:
-    """How often the server has executed SET."""
+def parse_calls(info: str, command: str = "set") -> int:
+    """How often the server has executed a command."""
     for line in info.splitlines():
-        if line.startswith("cmdstat_set:"):
+        if line.startswith(f"cmdstat_{command}:"):
             return int(line.partition("calls=")[2].partition(",")[0])
     return 0
 

@@ -9,7 +9,7 @@ import pytest
 
 from bench import helpers, systems
 from bench.commands import CommandFailed
-from bench.workloads import block, fio, interface, ranges, redis, transit
+from bench.workloads import append_log, block, fio, interface, ranges, redis, transit
 
 JOBS, SECONDS = 2, 3
 
@@ -182,6 +182,24 @@ def test_real_programs_are_understood(tmp_path):
                           ("c", ranges.synced_mapping(1, 4)), ("d", fio.random_read(mib=1))):
         (tmp_path / name).mkdir()
         assert measure(str(tmp_path / name), 0.3)["value"] > 0
+
+
+def test_a_log_must_be_written_as_asked(tmp_path):
+    log = tmp_path / "appendonlydir/appendonly.aof.1.incr.aof"
+    log.parent.mkdir()
+    for content, mapped in ((b"*1\r\n" * 2000, False), (b"log".ljust(8192, b"\0") + append_log.PLACE.ljust(4096, b"\0"), True)):
+        log.write_bytes(content)
+        append_log.check_mapped(str(tmp_path), mapped)
+        with pytest.raises(RuntimeError, match="not asked for"):
+            append_log.check_mapped(str(tmp_path), not mapped)
+
+
+def test_a_real_redis_is_timed(tmp_path):
+    if not shutil.which("redis-benchmark"):
+        pytest.skip("no redis-benchmark")
+    found = append_log.commands("always", 10)(str(tmp_path), 0.3)
+    assert 0 < found["p50_us"] <= found["p99_us"] <= found["p999_us"] <= found["max_us"]
+    assert found["cpu_us"] > 0 and found["timed"] >= append_log.LEAST
 
 
 def test_a_real_redis_is_understood(tmp_path):

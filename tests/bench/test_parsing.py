@@ -9,7 +9,7 @@ import pytest
 from bench import resp
 from bench.redis_cut_values import key, value
 from bench.commands import CommandFailed
-from bench.workloads import block, fio, mariadb, redis, transit
+from bench.workloads import append_log, block, fio, mariadb, redis, transit
 
 FIO = {"jobs": [{"error": 0, "write": {"iops": 317.5}, "sync": {"lat_ns": {
     "mean": 2961000.0, "percentile": {"50.000000": 2900000, "99.000000": 9100000}}}}]}
@@ -114,3 +114,23 @@ def test_values_are_told_apart():
 def test_phases_of_the_transit_cache():
     shown = "metadata 3000 <512:2 <2048:1\nevict_and_write\neviction 9 <16:1\n"
     assert transit.parse_phases(shown) == {"metadata": (3000, 3), "evict_and_write": (0, 0), "eviction": (9, 1)}
+
+
+TIMES = """Latency by percentile distribution:
+0.000% <= 0.023 milliseconds (cumulative count 10810)
+75.000% <= 0.031 milliseconds (cumulative count 17960)
+99.219% <= 1.207 milliseconds (cumulative count 19850)
+100.000% <= 6.319 milliseconds (cumulative count 20000)
+
+Cumulative distribution of latencies:
+94.800% <= 0.103 milliseconds (cumulative count 18960)
+"""
+
+
+def test_response_times():
+    times = append_log.parse_times("\r" + TIMES)
+    assert times == {"0": 23, "75": 31, "99.219": 1207, "100": 6319}
+    assert append_log.figures(times) == {"p50_us": 31, "p99_us": 1207, "p999_us": 6319, "max_us": 6319}
+    for said in ("", TIMES.partition("Cumulative")[0], TIMES.replace("100.000%", "99.9%")):
+        with pytest.raises(RuntimeError, match="no response times"):
+            append_log.parse_times(said)
