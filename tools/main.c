@@ -13,7 +13,7 @@
 
 static const struct verb *const verbs[] = {
 	&verb_format, &verb_status, &verb_probe, &verb_check, &verb_drain, &verb_pin, &verb_unpin, &verb_drop,
-	&verb_attach, &verb_detach, &verb_doctor, &verb_metrics, &verb_top,
+	&verb_attach, &verb_detach, &verb_advise, &verb_doctor, &verb_metrics, &verb_top,
 	&verb_log_preload,
 	&verb_writelog_format, &verb_writelog_create, &verb_writelog_status,
 	&verb_writelog_check, &verb_writelog_flush, &verb_writelog_resume, &verb_writelog_set,

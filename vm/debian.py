@@ -25,7 +25,7 @@ RELEASES = {"12": "bookworm", "12-6.1": "bookworm", "13": "trixie"}
 # What an administrator has there, what the tests use, and what `make install` would otherwise fetch in each image.
 PACKAGES = """systemd-sysv udev dbus kmod initramfs-tools zstd e2fsprogs xfsprogs util-linux procps nvme-cli dmsetup ndctl postgresql
     ca-certificates make gcc dkms libndctl-dev libdaxctl-dev libblkid-dev libmount-dev uuid-dev libjson-c-dev libdevmapper-dev
-    libncurses-dev liburing-dev libpmem-dev pkg-config libudev-dev""".split()
+    libncurses-dev libtracefs-dev libtraceevent-dev liburing-dev libpmem-dev pkg-config libudev-dev""".split()
 KERNEL = {"12": ["linux-image-6.12-amd64", "linux-headers-6.12-amd64"], "12-6.1": ["linux-image-amd64"],
           "13": ["linux-image-amd64", "linux-headers-amd64"]}
 # A machine with Debian 12's own kernel: `make install` has to bring everything else.

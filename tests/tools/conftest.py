@@ -67,6 +67,12 @@ def make_log():
 
 
 @pytest.fixture(scope="session")
+def advise_model():
+    """What `forebay advise` makes of writes and sync calls that it is told of."""
+    return build_helper("advise_model", "../tools/advise/model.c")
+
+
+@pytest.fixture(scope="session")
 def fuzz_log():
     """Changes a log as the fuzzer of tests/core does: fuzz_log PATH SEED."""
     return build_helper("fuzz_log", "log/super.c", "../tests/core/writelog_mutate.c")

@@ -14,7 +14,7 @@ from test_usage import VERBS
 
 PAGES = sorted((CHECKOUT / "docs/man").glob("*.[0-9]"))
 # The verbs without a noun, by the page that describes them. man finds the other verbs of a page under their own names, too.
-VERB_PAGES = {"forebay-doctor.8": ("doctor",), "forebay-metrics.8": ("metrics",), "forebay-top.8": ("top",),
+VERB_PAGES = {"forebay-advise.8": ("advise",), "forebay-doctor.8": ("doctor",), "forebay-metrics.8": ("metrics",), "forebay-top.8": ("top",),
               "forebay-log-preload.8": ("log-preload",),
               "forebay-cache.8": ("format", "status", "probe", "check", "drain"), "forebay-pin.8": ("pin", "unpin", "attach", "detach", "drop")}
 COMPLETION = CHECKOUT / "packaging/completion/forebay"

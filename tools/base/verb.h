@@ -46,7 +46,7 @@ struct verb {
 
 extern const struct verb verb_format, verb_status, verb_probe, verb_check, verb_drain;
 extern const struct verb verb_pin, verb_unpin, verb_attach, verb_detach, verb_drop;
-extern const struct verb verb_doctor, verb_metrics, verb_top, verb_log_preload;
+extern const struct verb verb_advise, verb_doctor, verb_metrics, verb_top, verb_log_preload;
 extern const struct verb verb_writelog_format, verb_writelog_create, verb_writelog_status,
 			 verb_writelog_check, verb_writelog_flush, verb_writelog_resume,
 			 verb_writelog_set, verb_writelog_latency, verb_writelog_remove;
