@@ -301,10 +301,11 @@ static enum exit_status watch_path(struct advise *advise, const char *path, doub
 		problem("%s: the kernel had no room for some events, so there was more than is shown", path);
 	all = findings(advise, path, watch, spent);
 	watch_end(watch);
-	if (json)
-		print_json(all);
-	else
-		print_findings(all);
+	if (json) {
+		print_json(all);	/* frees it */
+		return DONE;
+	}
+	print_findings(all);
 	json_object_put(all);
 	return DONE;
 }
