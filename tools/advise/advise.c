@@ -34,7 +34,7 @@ static const struct option options[] = {
 	{ }
 };
 
-/* A process that makes sync calls. */
+/* A thread that makes sync calls: the kernel's events know no more. */
 struct caller {
 	int pid;
 	char name[32];
@@ -178,8 +178,8 @@ static json_object *list_of_callers(struct advise *advise)
 	for (size_t i = 0; i < advise->nr_callers && i < CALLERS; i++) {
 		json_object *one = json_object_new_object();
 
-		json_add_number(one, "pid", advise->callers[i].pid);
-		json_add_text(one, "program", advise->callers[i].name);
+		json_add_number(one, "thread", advise->callers[i].pid);
+		json_add_text(one, "name", advise->callers[i].name);
 		json_add_number(one, "sync_calls", advise->callers[i].calls);
 		json_add_number(one, "pages", advise->callers[i].pages);
 		json_object_array_add(list, one);
@@ -238,13 +238,13 @@ static void print_callers(json_object *all)
 {
 	json_object *callers = json_object_object_get(all, "callers");
 
-	printf("\n%-8s  %-16s  %10s  %10s\n", "PID", "PROGRAM", "SYNC CALLS", "PAGES");
+	printf("\n%-8s  %-16s  %10s  %10s\n", "THREAD", "NAME", "SYNC CALLS", "PAGES");
 	for (size_t i = 0; i < json_object_array_length(callers); i++) {
 		json_object *one = json_object_array_get_idx(callers, i);
 
-		printf("%-8llu  ", json_number(one, "pid"));
-		print_utf8(stdout, json_text(one, "program"));
-		printf("%*s  %10llu  %10llu\n", (int)(16 - strlen(json_text(one, "program"))), "",
+		printf("%-8llu  ", json_number(one, "thread"));
+		print_utf8(stdout, json_text(one, "name"));
+		printf("%*s  %10llu  %10llu\n", (int)(16 - strlen(json_text(one, "name"))), "",
 		       json_number(one, "sync_calls"), json_number(one, "pages"));
 	}
 }

@@ -67,7 +67,7 @@ def test_advise(command, folder):
     (size,) = found["sizes"]
     assert (size["pages_synced_again"], size["bytes_to_ssd"]) == (210, 456 * PAGE)
     (caller,) = found["callers"]
-    assert (caller["pid"], caller["sync_calls"], caller["pages"]) == (os.getpid(), 403, 666)
+    assert (caller["thread"], caller["sync_calls"], caller["pages"]) == (os.getpid(), 403, 666)
     assert list(INSTANCES.iterdir()) == []
 
 
