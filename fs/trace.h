@@ -26,6 +26,40 @@ TRACE_EVENT(fb_absorb,
 	TP_printk("ino=%lu pages=%u err=%d", __entry->ino, __entry->pages, __entry->err)
 );
 
+TRACE_DEFINE_ENUM(FB_SYNC_MEMORY);
+TRACE_DEFINE_ENUM(FB_SYNC_MOVE);
+TRACE_DEFINE_ENUM(FB_SYNC_STORAGE);
+
+/*
+ * A sync call of a file or directory has ended well. The process is named here: the record's own pid is a
+ * thread's, and a process may have ended when the record is read. `forebay top` reads dev, ino, pid, kind, ns
+ * and comm.
+ */
+TRACE_EVENT(fb_sync,
+	TP_PROTO(struct inode *inode, enum fb_sync_kind kind, u64 ns),
+	TP_ARGS(inode, kind, ns),
+	TP_STRUCT__entry(
+		__field(u64, ns)
+		__field(unsigned long, ino)
+		__field(dev_t, dev)
+		__field(pid_t, pid)
+		__field(unsigned int, kind)
+		__array(char, comm, TASK_COMM_LEN)
+	),
+	TP_fast_assign(
+		__entry->ns = ns;
+		__entry->ino = inode->i_ino;
+		__entry->dev = inode->i_sb->s_dev;
+		__entry->pid = current->tgid;
+		__entry->kind = kind;
+		memcpy(__entry->comm, current->group_leader->comm, TASK_COMM_LEN);
+	),
+	TP_printk("dev=%u:%u ino=%lu pid=%d comm=%s kind=%s ns=%llu", MAJOR(__entry->dev), MINOR(__entry->dev),
+		  __entry->ino, __entry->pid, __entry->comm,
+		  __print_symbolic(__entry->kind, { FB_SYNC_MEMORY, "memory" }, { FB_SYNC_MOVE, "move" },
+				   { FB_SYNC_STORAGE, "storage" }), __entry->ns)
+);
+
 TRACE_EVENT(fb_sync_below,
 	TP_PROTO(struct fb_inode *fi),
 	TP_ARGS(fi),

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * How long sync calls take, by what they wait for (enum fb_sync_kind). It is always on: it costs a call one
- * more reading of the clock, and two additions to memory of this CPU. vfs/sysfs.c shows it.
+ * more reading of the clock, and two additions to memory of this CPU. vfs/sysfs.c shows it. The trace event
+ * fb_sync names each call's process and file; while it is off, it costs a no-op.
  *
  * A call that fails isn't counted. Nor are syncfs(2) and sync(2), which are about many files.
  */
+#include "../trace.h"
 #include "latency.h"
 
 /**
@@ -27,11 +29,14 @@ void fb_latencies_free(struct fb_sb *fsb)
 
 /**
  * fb_latency_add() - a sync call has ended well
- * @fsb: the mount
+ * @inode: the file or directory
  * @kind: what the call waited for
  * @begun: when it began, by ktime_get_ns()
  */
-void fb_latency_add(struct fb_sb *fsb, enum fb_sync_kind kind, u64 begun)
+void fb_latency_add(struct inode *inode, enum fb_sync_kind kind, u64 begun)
 {
-	latency_add(&fsb->sync_latencies[kind], ktime_get_ns() - begun);
+	u64 ns = ktime_get_ns() - begun;
+
+	latency_add(&FB_SB(inode->i_sb)->sync_latencies[kind], ns);
+	trace_fb_sync(inode, kind, ns);
 }

@@ -366,7 +366,7 @@ int fb_sync_inode(struct fb_inode *fi, struct file *file, struct file *lower, lo
 		}
 	}
 	if (!err)
-		fb_latency_add(fsb, kind, begun);
+		fb_latency_add(&fi->vfs_inode, kind, begun);
 	return err;
 }
 

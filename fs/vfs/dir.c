@@ -79,12 +79,12 @@ static int fb_dir_fsync(struct file *file, loff_t start, loff_t end, int datasyn
 
 	if (!fb_names_commit_all(fsb)) {
 		fb_count(fsb, FB_SYNCS_ABSORBED, 1);
-		fb_latency_add(fsb, FB_SYNC_MEMORY, begun);
+		fb_latency_add(file_inode(file), FB_SYNC_MEMORY, begun);
 		return 0;
 	}
 	err = vfs_fsync_range(fb_lower_file(file), start, end, datasync);
 	if (!err)
-		fb_latency_add(fsb, FB_SYNC_STORAGE, begun);
+		fb_latency_add(file_inode(file), FB_SYNC_STORAGE, begun);
 	return err;
 }
 

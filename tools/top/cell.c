@@ -121,18 +121,32 @@ void cell_syncs(const struct column *column, const struct change *change, char t
 	snprintf(text, CELL_TEXT, "%.0f", count / change->seconds);
 }
 
-/* Below what time @unit percent of the sync calls were, all or those of the kind @key */
-void cell_percentile(const struct column *column, const struct change *change, char text[CELL_TEXT])
+/**
+ * percentile_text - below what time so many of the calls were
+ * @text: filled in
+ * @bins: number of calls, by the binary logarithm of their bin's limit in ns
+ * @count: of all bins; not 0
+ * @percent: of the calls
+ */
+void percentile_text(char text[CELL_TEXT], const uint64_t bins[64], uint64_t count, unsigned int percent)
 {
-	uint64_t bins[64], count, seen = 0;
+	uint64_t seen = 0;
 	unsigned int bin = 0;
 
-	if (!gather_bins(change, column->key, bins, &count) || !count)
-		return unknown(text);
-	while (bin < 63 && (seen += bins[bin]) * 100 < count * column->unit)
+	while (bin < 63 && (seen += bins[bin]) * 100 < count * percent)
 		bin++;
 	if (bin < 20)
 		snprintf(text, CELL_TEXT, "<%.3g us", (1ULL << bin) / 1e3);
 	else
 		snprintf(text, CELL_TEXT, "<%.3g ms", (1ULL << bin) / 1e6);
+}
+
+/* Below what time @unit percent of the sync calls were, all or those of the kind @key */
+void cell_percentile(const struct column *column, const struct change *change, char text[CELL_TEXT])
+{
+	uint64_t bins[64], count;
+
+	if (!gather_bins(change, column->key, bins, &count) || !count)
+		return unknown(text);
+	percentile_text(text, bins, count, column->unit);
 }

@@ -23,6 +23,7 @@ void cell_mebibytes(const struct column *column, const struct change *change, ch
 void cell_share(const struct column *column, const struct change *change, char text[CELL_TEXT]);
 void cell_left(const struct column *column, const struct change *change, char text[CELL_TEXT]);
 void cell_syncs(const struct column *column, const struct change *change, char text[CELL_TEXT]);
+void percentile_text(char text[CELL_TEXT], const uint64_t bins[64], uint64_t count, unsigned int percent);
 void cell_percentile(const struct column *column, const struct change *change, char text[CELL_TEXT]);
 
 #endif
