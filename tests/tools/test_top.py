@@ -14,7 +14,7 @@ from fcntl import ioctl
 
 import pytest
 
-from conftest import BUILD, DONE, USAGE
+from conftest import BUILD, DONE, FAILED, USAGE
 from test_metrics import counters_of
 from test_status import MOUNT_LINE, kernel     # noqa: F401: a fixture
 
@@ -33,6 +33,11 @@ def test_nothing_in_use(forebay, kernel):       # noqa: F811
 def test_bad_arguments(forebay, kernel, arguments):     # noqa: F811
     result = forebay("top", *arguments, **kernel())
     assert result.status == USAGE and arguments[-1] in result.err
+
+
+def test_callers_without_the_module(forebay, kernel):   # noqa: F811
+    result = forebay("top", "--callers", "--count", "1", **kernel())
+    assert (result.status, result.out) == (FAILED, "") and "trac" in result.err
 
 
 def change(root, **values):

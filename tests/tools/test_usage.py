@@ -19,7 +19,7 @@ VERBS = {
     "advise": ["--seconds", "--json"],
     "doctor": ["--json"],
     "metrics": ["--output"],
-    "top": ["--interval", "--count", "--batch"],
+    "top": ["--interval", "--count", "--batch", "--callers"],
     "log-preload": ["--pattern", "--chunk-size", "--low-water", "--pre-allocate"],
     "writelog format": ["--force", "--generations", "--chunk-size", "--align", "--data-checksums", "--uuid", "--json"],
     "writelog create": ["--option", "--any-origin"],

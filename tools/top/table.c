@@ -53,7 +53,14 @@ static const struct column transit_columns[] = {
 
 static const struct column *const columns[NR_GROUPS] = { cache_columns, writelog_columns, transit_columns };
 
-static struct line *add_line(struct lines *lines, enum line_kind kind)
+/**
+ * lines_add - append a line
+ * @lines: where to
+ * @kind: of the line
+ *
+ * Return: the line, without text; it may move when another one is added.
+ */
+struct line *lines_add(struct lines *lines, enum line_kind kind)
 {
 	lines->line = reallocarray(lines->line, lines->n + 1, sizeof(*lines->line));
 	if (!lines->line)
@@ -75,7 +82,7 @@ static void append(char line[LINE_TEXT], int width, const char *text)
 
 static void add_object(struct lines *lines, const struct column *column, const struct change *change)
 {
-	struct line *line = add_line(lines, LINE_OBJECT);
+	struct line *line = lines_add(lines, LINE_OBJECT);
 	char text[CELL_TEXT];
 
 	for (; column->title; column++) {
@@ -94,8 +101,8 @@ static void add_group(struct lines *lines, enum group group, const struct sample
 	if (!n)
 		return;
 	if (lines->n)
-		add_line(lines, LINE_NOTE);
-	line = add_line(lines, LINE_TITLE);
+		lines_add(lines, LINE_NOTE);
+	line = lines_add(lines, LINE_TITLE);
 	for (const struct column *column = columns[group]; column->title; column++)
 		append(line->text, column->width, column->title);
 	for (size_t i = 0; i < n; i++) {
@@ -116,7 +123,7 @@ void lines_make(struct lines *lines, const struct sample *now, const struct samp
 	for (int group = 0; group < NR_GROUPS; group++)
 		add_group(lines, group, now, before);
 	if (!lines->n)
-		snprintf(add_line(lines, LINE_NOTE)->text, LINE_TEXT, "No mounted cache, write log or transit cache.");
+		snprintf(lines_add(lines, LINE_NOTE)->text, LINE_TEXT, "No mounted cache, write log or transit cache.");
 }
 
 void lines_free(struct lines *lines)

@@ -19,6 +19,7 @@ struct lines {
 	size_t n;
 };
 
+struct line *lines_add(struct lines *lines, enum line_kind kind);
 void lines_make(struct lines *lines, const struct sample *now, const struct sample *before);
 void lines_free(struct lines *lines);
 

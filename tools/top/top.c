@@ -1,24 +1,36 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * forebay top: what caches, write logs and transit caches do, a second at a time; on the whole terminal, or
- * as text for a file or a pipe.
+ * forebay top: what caches, write logs and transit caches do, a second at a time, or which processes make
+ * sync calls; on the whole terminal, or as text for a file or a pipe.
+ *
+ * While processes are shown, the kernel traces sync calls for this process. Signals that would end the
+ * process are blocked, and end the looks, so that tracing ends and the terminal is as before; then they have
+ * their usual effect.
  */
 #include <ncurses.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/signalfd.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/compiler.h"
 #include "base/message.h"
 #include "base/verb.h"
+#include "callers.h"
+#include "callers_table.h"
 #include "table.h"
 
-enum { OPT_INTERVAL = 1, OPT_COUNT, OPT_BATCH };
+#define STEP	0.2	/* seconds: so often the kernel's notes of sync calls are fetched */
+
+enum { OPT_INTERVAL = 1, OPT_COUNT, OPT_BATCH, OPT_CALLERS };
 
 static const struct option options[] = {
 	{ "interval", required_argument, NULL, OPT_INTERVAL },
 	{ "count", required_argument, NULL, OPT_COUNT },
 	{ "batch", no_argument, NULL, OPT_BATCH },
+	{ "callers", no_argument, NULL, OPT_CALLERS },
 	OPTION_HELP,
 	{ }
 };
@@ -28,7 +40,24 @@ struct top {
 	unsigned long left;	/* looks */
 	bool batch;
 	int first;		/* the line at the top */
+	bool show_callers;
+	struct callers *callers;	/* NULL: not shown, or not possible */
+	const char *why;	/* not possible */
+	int signals;		/* a descriptor: readable when one has come */
 };
+
+static void show_callers(struct top *top, bool wanted)
+{
+	top->show_callers = wanted;
+	top->why = NULL;
+	top->first = 0;
+	if (wanted) {
+		top->callers = callers_begin(&top->why);
+	} else if (top->callers) {
+		callers_end(top->callers);
+		top->callers = NULL;
+	}
+}
 
 static void print_lines(const struct lines *lines, unsigned long left)
 {
@@ -51,8 +80,8 @@ static void draw(struct top *top, const struct lines *lines)
 		top->first = 0;
 	strftime(clock, sizeof(clock), "%H:%M:%S", localtime(&now));
 	erase();
-	mvprintw(0, 0, "forebay top   %s   every %g s   q: quit, +/-: interval, arrows: scroll", clock,
-		 top->interval);
+	mvprintw(0, 0, "forebay top   %s   every %g s   q: quit, c: %s, +/-: interval, arrows: scroll", clock,
+		 top->interval, top->show_callers ? "caches" : "callers");
 	for (int i = top->first; i < (int)lines->n && i - top->first + 2 < LINES; i++) {
 		attrset(lines->line[i].kind == LINE_TITLE ? A_REVERSE : A_NORMAL);
 		mvaddnstr(i - top->first + 2, 0, lines->line[i].text, COLS);
@@ -74,6 +103,9 @@ static bool obey(struct top *top, int key)
 	case '-':
 		top->interval = top->interval > 0.5 ? top->interval / 2 : top->interval;
 		return true;
+	case 'c':
+		show_callers(top, !top->show_callers);
+		return true;
 	case KEY_DOWN:
 		top->first++;
 		return true;
@@ -91,33 +123,82 @@ static double seconds_now(void)
 	return now.tv_sec + now.tv_nsec / 1e9;
 }
 
-/* Waits for the next look, and obeys keys meanwhile. False: a key ended it, or the terminal is gone. */
+/* Until something is to be done, if nothing happens before. */
+static int milliseconds(const struct top *top, double rest)
+{
+	return (top->callers && rest > STEP ? STEP : rest) * 1000 + 1;
+}
+
+/* The next look at another screen shall not be long in coming. */
+static double time_of_first_look(const struct top *top)
+{
+	return seconds_now() + (top->callers && top->interval > 1 ? 1 : 0);
+}
+
+/*
+ * Waits for the next look, and obeys keys meanwhile. False: a key or a signal ended it, or the terminal is
+ * gone.
+ */
 static bool wait_on_screen(struct top *top, const struct lines *lines)
 {
 	double until = seconds_now() + top->interval, rest;
-	struct pollfd keyboard = { .fd = STDIN_FILENO, .events = POLLIN };
+	struct pollfd from[] = {
+		{ .fd = STDIN_FILENO, .events = POLLIN },
+		{ .fd = top->signals, .events = POLLIN },
+	};
+	bool callers_shown = top->show_callers;
 	double interval = top->interval;
 	int key;
 
 	while ((rest = until - seconds_now()) > 0) {
-		poll(&keyboard, 1, (int)(rest * 1000) + 1);
-		if (keyboard.revents & (POLLHUP | POLLERR))
+		poll(from, ARRAY_SIZE(from), milliseconds(top, rest));
+		if (from[1].revents || from[0].revents & (POLLHUP | POLLERR))
 			return false;
 		while ((key = getch()) != ERR)
 			if (!obey(top, key))
 				return false;
 		until += top->interval - interval;
 		interval = top->interval;
+		if (callers_shown != top->show_callers)
+			until = time_of_first_look(top);
+		callers_shown = top->show_callers;
+		if (top->callers)
+			callers_read(top->callers);
 		draw(top, lines);
 	}
 	return true;
 }
 
-static bool wait_quietly(double seconds)
+/* Returns whether no signal has ended the wait. */
+static bool wait_quietly(struct top *top)
 {
-	struct timespec time = { .tv_sec = seconds, .tv_nsec = (seconds - (time_t)seconds) * 1e9 };
+	double until = seconds_now() + top->interval, rest;
+	struct pollfd signals = { .fd = top->signals, .events = POLLIN };
 
-	return !nanosleep(&time, NULL);
+	while ((rest = until - seconds_now()) > 0) {
+		if (poll(&signals, 1, milliseconds(top, rest)) > 0)
+			return false;
+		if (top->callers)
+			callers_read(top->callers);
+	}
+	return true;
+}
+
+static void make_lines(struct top *top, struct lines *lines, const struct sample *now,
+		       const struct sample *before)
+{
+	struct look look;
+
+	if (!top->show_callers) {
+		lines_make(lines, now, before);
+	} else if (top->callers) {
+		callers_look(top->callers, &look);
+		lines_of_callers(lines, &look);
+		callers_next(top->callers);
+	} else {
+		*lines = (struct lines){ };
+		snprintf(lines_add(lines, LINE_NOTE)->text, LINE_TEXT, "%s", top->why);
+	}
 }
 
 /* Shows one look; returns whether another one follows. */
@@ -126,14 +207,14 @@ static bool show(struct top *top, const struct sample *now, const struct sample 
 	struct lines lines;
 	bool more;
 
-	lines_make(&lines, now, before);
+	make_lines(top, &lines, now, before);
 	if (top->left)
 		top->left--;
 	if (top->batch)
 		print_lines(&lines, top->left);
 	else
 		draw(top, &lines);
-	more = top->left && (top->batch ? wait_quietly(top->interval) : wait_on_screen(top, &lines));
+	more = top->left && (top->batch ? wait_quietly(top) : wait_on_screen(top, &lines));
 	lines_free(&lines);
 	return more;
 }
@@ -169,6 +250,53 @@ static enum exit_status run_on_screen(struct top *top)
 	return good ? DONE : FAILED;
 }
 
+/* A signal that has come meanwhile ends the process now. */
+static void allow_signals(struct top *top, const sigset_t *before)
+{
+	struct signalfd_siginfo info;
+
+	if (read(top->signals, &info, sizeof(info)) == sizeof(info)) {
+		signal(info.ssi_signo, SIG_DFL);
+		raise(info.ssi_signo);
+	}
+	close(top->signals);
+	sigprocmask(SIG_SETMASK, before, NULL);
+}
+
+static enum exit_status run(struct top *top)
+{
+	enum exit_status status;
+
+	if (top->show_callers)
+		show_callers(top, true);
+	if (top->batch && top->why) {
+		problem("%s", top->why);
+		return FAILED;
+	}
+	if (top->batch)
+		status = look(top) ? DONE : FAILED;
+	else
+		status = run_on_screen(top);
+	show_callers(top, false);
+	return status;
+}
+
+static enum exit_status run_until_signal(struct top *top)
+{
+	enum exit_status status;
+	sigset_t ends, before;
+
+	sigemptyset(&ends);
+	sigaddset(&ends, SIGINT);
+	sigaddset(&ends, SIGTERM);
+	sigaddset(&ends, SIGHUP);
+	sigprocmask(SIG_BLOCK, &ends, &before);
+	top->signals = signalfd(-1, &ends, SFD_NONBLOCK | SFD_CLOEXEC);
+	status = run(top);
+	allow_signals(top, &before);
+	return status;
+}
+
 static enum exit_status top(const struct verb *verb, int argc, char **argv)
 {
 	struct top top = { .interval = 2, .left = -1UL };
@@ -178,6 +306,8 @@ static enum exit_status top(const struct verb *verb, int argc, char **argv)
 	while ((option = next_option(verb, argc, argv)) != -1) {
 		if (option == OPT_BATCH)
 			top.batch = true;
+		else if (option == OPT_CALLERS)
+			top.show_callers = true;
 		else if (option == OPT_INTERVAL && !parse_decimal(optarg, 3600, &top.interval))
 			return usage_problem(verb, "%s: expected seconds, up to 3600", optarg);
 		else if (option == OPT_COUNT && !parse_decimal(optarg, 1e9, &count))
@@ -189,21 +319,20 @@ static enum exit_status top(const struct verb *verb, int argc, char **argv)
 		return usage_problem(verb, "unexpected argument '%s'", argv[optind]);
 	if (!isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO))
 		top.batch = true;
-	if (top.batch)
-		return look(&top) ? DONE : FAILED;
-	return run_on_screen(&top);
+	return run_until_signal(&top);
 }
 
 const struct verb verb_top = {
 	.name = "top",
-	.arguments = "[--interval SECONDS] [--count N] [--batch]",
+	.arguments = "[--interval SECONDS] [--count N] [--batch] [--callers]",
 	.summary = "watch what caches and logs do, as top(1) watches processes",
 	.help = "Shows every mounted cache, write log and transit cache, with what it does a second and how\n"
 		"long sync calls take; with write logs or transit caches this takes root.\n"
 		"\n"
 		"  --interval SECONDS  how long to wait between two looks; 2 if not given\n"
 		"  --count N           end after N looks; the first one has no rates\n"
-		"  --batch             print text; that is so, too, if this is no terminal\n",
+		"  --batch             print text; that is so, too, if this is no terminal\n"
+		"  --callers           show which processes make sync calls on which files; takes root\n",
 	.options = options,
 	.run = top,
 };

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Makes lines of the processes and files of sync calls. */
+#include <stdio.h>
+#include <string.h>
+
+#include "callers.h"
+#include "callers_table.h"
+#include "cell.h"
+#include "file_name.h"
+#include "table.h"
+
+#define MOST	100	/* lines: each looks through a process's open files */
+
+/* A name may have what would move a terminal's cursor. */
+static void make_harmless(char *text)
+{
+	for (; *text; text++)
+		if ((unsigned char)*text < ' ' || *text == 127)
+			*text = '?';
+}
+
+static void add_caller(struct lines *lines, const struct caller *caller, double seconds)
+{
+	struct line *line = lines_add(lines, LINE_OBJECT);
+	char name[LINE_TEXT], half[CELL_TEXT], most[CELL_TEXT];
+	int at;
+
+	file_name(caller, name, sizeof(name));
+	percentile_text(half, caller->bins, caller->calls, 50);
+	percentile_text(most, caller->bins, caller->calls, 99);
+	at = snprintf(line->text, LINE_TEXT, "%-8d%-16s %8.0f %8.0f %9s %9s  ", caller->pid, caller->program,
+		      caller->calls / seconds, caller->below / seconds, half, most);
+	if (at < LINE_TEXT)
+		snprintf(line->text + at, LINE_TEXT - at, "%s", name);
+	make_harmless(line->text);
+}
+
+/**
+ * lines_of_callers - the lines for all sync calls of a look
+ * @lines: filled in; lines_free() frees them
+ * @look: from callers_look()
+ */
+void lines_of_callers(struct lines *lines, const struct look *look)
+{
+	*lines = (struct lines){ };
+	if (look->lost)
+		snprintf(lines_add(lines, LINE_NOTE)->text, LINE_TEXT,
+			 "There were more calls than the kernel could note: the numbers are too low.");
+	if (!look->n) {
+		snprintf(lines_add(lines, LINE_NOTE)->text, LINE_TEXT,
+			 "No sync calls on Forebay since the last look.");
+		return;
+	}
+	snprintf(lines_add(lines, LINE_TITLE)->text, LINE_TEXT, "%-8s%-16s %8s %8s %9s %9s  %s", "PID", "PROGRAM",
+		 "SYNC/S", "BELOW/S", "50 %", "99 %", "FILE");
+	for (size_t i = 0; i < look->n && i < MOST; i++)
+		add_caller(lines, look->caller[i], look->seconds);
+	if (look->n > MOST)
+		snprintf(lines_add(lines, LINE_NOTE)->text, LINE_TEXT, "and %zu others with fewer calls",
+			 look->n - MOST);
+}
