@@ -33,12 +33,14 @@ class NodeFailure(Exception):
 
 
 class Node:
-    def __init__(self, number, settings, sockets, arguments, hosts):
-        """`arguments`: QEMU's, for the network card. `hosts`: lines for /etc/hosts."""
+    def __init__(self, number, settings, sockets, arguments, hosts, forward=()):
+        """`arguments`: QEMU's, for the network card. `hosts`: lines for /etc/hosts. `forward`: the node's TCP ports that the host
+        reaches, at 127.0.0.1 and the port that `ports` has for each, also while the node is isolated."""
         self.number, self.name = number, f"node{number}"
         self.address = network.address(number)
         self.settings, self.boots, self.results = settings, 0, []
-        self._arguments, self._hosts = arguments, hosts
+        self.ports = {port: network.free_port() for port in forward}
+        self._arguments, self._hosts = [*arguments, *(network.forward_arguments(self.ports) if forward else [])], hosts
         self._socket = sockets / f"agent{number}"
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(str(self._socket))
@@ -144,8 +146,8 @@ class Node:
 
 
 class Cluster:
-    def __init__(self, nodes, settings, folder, settings_of=None):
-        """`settings_of`: {number: Settings} for nodes that differ from the others."""
+    def __init__(self, nodes, settings, folder, settings_of=None, forward=()):
+        """`settings_of`: {number: Settings} for nodes that differ from the others. `forward`: as for a Node."""
         if not 1 <= nodes <= 99:
             raise SetupError(f"a cluster has 1 to 99 nodes, not {nodes}")
         self._sockets = Path(tempfile.mkdtemp(prefix="forebay-net-"))
@@ -153,7 +155,7 @@ class Cluster:
         hosts = "\n".join(f"{network.address(number)} node{number}" for number in range(1, nodes + 1))
         self.nodes = [
             Node(number, replace((settings_of or {}).get(number, settings), keep=Path(folder) / f"node{number}"), self._sockets,
-                 self._switch.arguments(number), hosts)
+                 self._switch.arguments(number), hosts, forward)
             for number in range(1, nodes + 1)]
 
     def __enter__(self):

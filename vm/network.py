@@ -24,6 +24,18 @@ def mac(number):
     return bytes((0x52, 0x54, 0, 0x77, 0, number))
 
 
+def free_port():
+    """A TCP port of this machine's loopback that nothing listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        return taken.getsockname()[1]
+
+
+def forward_arguments(ports):
+    """For QEMU: a card over which the host reaches TCP ports of the guest, {the guest's: the host's}. The guest reaches nothing."""
+    rules = "".join(f",hostfwd=tcp:127.0.0.1:{host}-10.0.2.15:{guest}" for guest, host in ports.items())
+    return ["-netdev", f"user,id=host,restrict=on{rules}", "-device", "virtio-net-pci,netdev=host,romfile="]
+
+
 class Switch:
     """Nodes have the numbers from 1."""
 
