@@ -73,6 +73,13 @@ test-host: ## unit tests of the Python parts
 test-machine: ## tests of the test machine
 	$(PYTEST) vm/tests/test_run.py
 
+test-cluster: ## etcd on three machines whose power and network are cut; is its history linearizable? (CLUSTER='--failovers 30 ...')
+	scripts/setup --for cluster
+	@$(MAKE) --no-print-directory modules tools
+	$(PYTEST) tests/cluster vm/tests/test_cluster.py
+	tests/cluster/run $(CLUSTER)
+	tests/cluster/run --data tmpfs --failovers 0 --network 0 --expect-loss
+
 test-systemd: ## README's lines on Debian 12 with systemd, installed and booted, cut, with devices missing; also from packages (DEBIAN=12|13)
 	scripts/setup --for image
 	scripts/setup --for deb
@@ -174,4 +181,4 @@ deb: ## build the Debian packages into build/deb/ (docs/packages.md)
 clean: ## remove build/
 	rm -rf build
 
-.PHONY: help setup modules test test-all test-suites test-machine test-systemd test-host test-packages test-tools test-vm test-kernels demo bench test-core test-apps attack debug-kernel test-pmdk test-agree powercut powercut-selftest powercut-emulated emucuts tools lib python install uninstall deb check clean
+.PHONY: help setup modules test test-all test-suites test-machine test-cluster test-systemd test-host test-packages test-tools test-vm test-kernels demo bench test-core test-apps attack debug-kernel test-pmdk test-agree powercut powercut-selftest powercut-emulated emucuts tools lib python install uninstall deb check clean
