@@ -40,6 +40,11 @@ class EtcdCluster:
         """Boots the nodes, with a member of etcd on each."""
         self._boot("new")
 
+    def stop(self):
+        """Cuts all power; NodeFailure if a kernel reported something."""
+        for node in self._cluster.nodes:
+            node.cut()
+
     def change(self, system):
         """Ends etcd on all nodes, and starts a new cluster without data on another system."""
         for node in self._cluster.nodes:
@@ -62,8 +67,7 @@ class EtcdCluster:
         return self._cut(self._chance.choice(self._cluster.nodes), clients)
 
     def cut_all(self, _clients):
-        for node in self._cluster.nodes:
-            node.cut()
+        self.stop()
         self._boot("again")
         return "all nodes"
 
