@@ -47,14 +47,6 @@ struct advise {
 	size_t nr_callers;
 };
 
-static volatile sig_atomic_t ended;
-
-static void end(int signal)
-{
-	(void)signal;
-	ended = 1;
-}
-
 static struct caller *caller_of(struct advise *advise, int pid)
 {
 	struct caller *callers, *one;
@@ -108,16 +100,24 @@ static double now(void)
 	return time.tv_sec + time.tv_nsec / 1e9;
 }
 
-/* Until the time is over or a signal comes. Returns the seconds that it was; negative: out of memory. */
-static double watch_for(struct watch *watch, double seconds)
+/* SIGINT and SIGTERM wait for watch_for(). */
+static void hold_signals(sigset_t *signals)
 {
-	const struct sigaction act = { .sa_handler = end };
-	double began = now();
+	sigemptyset(signals);
+	sigaddset(signals, SIGINT);
+	sigaddset(signals, SIGTERM);
+	sigprocmask(SIG_BLOCK, signals, NULL);
+}
 
-	sigaction(SIGINT, &act, NULL);
-	sigaction(SIGTERM, &act, NULL);
+/* Until the time is over or a signal comes. Returns the seconds that it was; negative: out of memory. */
+static double watch_for(struct watch *watch, double seconds, const sigset_t *signals)
+{
+	const struct timespec step = { .tv_nsec = STEP_NS };
+	double began = now();
+	bool ended = false;
+
 	while (!ended && now() - began < seconds) {
-		nanosleep(&(struct timespec){ .tv_nsec = STEP_NS }, NULL);
+		ended = sigtimedwait(signals, NULL, &step) > 0;
 		if (!watch_read(watch))
 			return -1;
 	}
@@ -188,7 +188,8 @@ static json_object *list_of_callers(struct advise *advise)
 }
 
 /* All that was found, for both ways to print it. */
-static json_object *findings(struct advise *advise, const char *path, const struct watch *watch, double seconds)
+static json_object *findings(struct advise *advise, const char *path, const struct watch *watch,
+			     double seconds)
 {
 	json_object *all = json_object_new_object(), *sizes = json_object_new_array();
 	struct model_result result;
@@ -253,14 +254,15 @@ static void print_advice(json_object *all)
 {
 	char text[SIZE_TEXT], busiest[SIZE_TEXT];
 
-	printf("\nA cache of %s%s%s: the busiest %llu s made %s durable, and a cache begins to write back when half of it is "
-	       "used.\n", style(stdout, BOLD), size_text(text, json_number(all, "recommended_bytes")), plain(stdout),
+	printf("\nA cache of %s%s%s: the busiest %llu s made %s durable, and a cache begins to write back\n"
+	       "when half of it is used.\n", style(stdout, BOLD), size_text(text, json_number(all, "recommended_bytes")), plain(stdout),
 	       json_number(all, "busiest_seconds"), size_text(busiest, json_number(all, "busiest_pages") * PAGE));
 }
 
 static void print_findings(json_object *all)
 {
-	unsigned long long calls = json_number(all, "sync_calls"), empty = json_number(all, "sync_calls_without_data");
+	unsigned long long empty = json_number(all, "sync_calls_without_data");
+	unsigned long long calls = json_number(all, "sync_calls");
 	double seconds = json_object_get_double(json_object_object_get(all, "seconds"));
 	char text[SIZE_TEXT];
 
@@ -281,15 +283,18 @@ static void print_findings(json_object *all)
 
 static enum exit_status watch_path(struct advise *advise, const char *path, double seconds, bool json)
 {
-	struct watch *watch = watch_begin(path, written, synced, advise);
 	struct progress progress;
+	struct watch *watch;
 	json_object *all;
+	sigset_t signals;
 	double spent;
 
+	hold_signals(&signals);
+	watch = watch_begin(path, written, synced, advise);
 	if (!watch)
 		return FAILED;
 	progress_begin(&progress, path, "watching");
-	spent = watch_for(watch, seconds);
+	spent = watch_for(watch, seconds, &signals);
 	progress_end(&progress);
 	if (spent < 0) {
 		problem("out of memory after too many pages");

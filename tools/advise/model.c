@@ -9,6 +9,7 @@
  */
 #include <search.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "model.h"
 
@@ -53,22 +54,21 @@ static int compare_files(const void *a, const void *b)
 }
 
 /* Finds what is equal to @key, or adds a copy of it. NULL: no memory. */
-static void *find_or_add(void **tree, const void *key, size_t size, int (*compare)(const void *, const void *))
+static void *find_or_add(void **tree, const void *key, size_t size,
+			 int (*compare)(const void *, const void *))
 {
-	void **node = tfind(key, tree, compare);
+	void **node = tsearch(key, tree, compare);
 	void *copy;
 
-	if (node)
-		return *node;
+	if (!node || *node != key)
+		return node ? *node : NULL;
 	copy = malloc(size);
-	if (!copy)
+	if (!copy) {
+		tdelete(key, tree, compare);
 		return NULL;
-	__builtin_memcpy(copy, key, size);
-	node = tsearch(copy, tree, compare);
-	if (node)
-		return *node;
-	free(copy);
-	return NULL;
+	}
+	*node = memcpy(copy, key, size);
+	return copy;
 }
 
 static void add_to_sums(struct model *model, size_t place, int change)

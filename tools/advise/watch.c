@@ -17,12 +17,10 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
-#include <tracefs.h>
-#include <unistd.h>
 
 #include "base/compiler.h"
 #include "base/message.h"
-#include "sys/mounts.h"
+#include "sys/tracing.h"
 #include "watch.h"
 
 #ifndef XFS_SUPER_MAGIC
@@ -51,8 +49,7 @@ static const struct source {
 struct watch {
 	const char *type;		/* of the file system */
 	char by_device[40], by_disk[40];	/* filters */
-	struct tracefs_instance *instance;
-	struct tep_handle *events;
+	struct tracing tracing;
 	uint64_t begun, lost;		/* ns; events */
 	write_fn written;
 	sync_fn synced;
@@ -107,11 +104,11 @@ static bool enable(struct watch *watch, const struct source *source)
 {
 	const char *filter = source->kind == DIRTIED ? watch->by_disk : watch->by_device;
 
-	if (!tracefs_event_file_exists(watch->instance, source->system, source->event, "enable") &&
+	if (!tracefs_event_file_exists(watch->tracing.instance, source->system, source->event, "enable") &&
 	    source->kind != SYNCED)
 		return true;
-	if (tracefs_event_file_write(watch->instance, source->system, source->event, "filter", filter) < 0 ||
-	    tracefs_event_enable(watch->instance, source->system, source->event)) {
+	if (tracefs_event_file_write(watch->tracing.instance, source->system, source->event, "filter", filter) < 0 ||
+	    tracefs_event_enable(watch->tracing.instance, source->system, source->event)) {
 		problem("the kernel doesn't trace %s:%s: %s", source->system, source->event, strerror(errno));
 		return false;
 	}
@@ -120,20 +117,11 @@ static bool enable(struct watch *watch, const struct source *source)
 
 static bool begin(struct watch *watch)
 {
-	const char *systems[] = { watch->type, "writeback", NULL };
-	char name[40];
+	const char *const systems[] = { watch->type, "writeback", NULL };
+	const char *why = tracing_begin(&watch->tracing, "advise", systems, BUFFER_KIB);
 
-	snprintf(name, sizeof(name), "forebay-advise-%d", getpid());
-	watch->instance = tracefs_instance_create(name);
-	if (!watch->instance) {
-		problem("tracefs: no instance for tracing: %s", strerror(errno));
-		advice("Is this root, on a kernel that isn't locked down?");
-		return false;
-	}
-	tracefs_instance_set_buffer_size(watch->instance, BUFFER_KIB, -1);
-	watch->events = tracefs_local_events_system(NULL, systems);
-	if (!watch->events) {
-		problem("tracefs: the events of %s can't be read", watch->type);
+	if (why) {
+		problem("can't trace writes and sync calls: %s", why);
 		return false;
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(sources); i++)
@@ -218,7 +206,7 @@ static int tell(struct tep_event *event, struct tep_record *record, int cpu, voi
 		if (sources[i].kind == SYNCED)
 			fine = watch->synced(watch->arg, value(event, record, "ino"),
 					     record->ts > watch->begun ? (record->ts - watch->begun) / 1e9 : 0,
-					     tep_data_pid(watch->events, record));
+					     tep_data_pid(watch->tracing.events, record));
 		else
 			fine = tell_write(watch, &sources[i], event, record);
 	}
@@ -235,17 +223,12 @@ static int tell(struct tep_event *event, struct tep_record *record, int cpu, voi
 bool watch_read(struct watch *watch)
 {
 	/* Without any event it fails, too. */
-	tracefs_iterate_raw_events(watch->events, watch->instance, NULL, 0, tell, watch);
+	tracefs_iterate_raw_events(watch->tracing.events, watch->tracing.instance, NULL, 0, tell, watch);
 	return !watch->failed;
 }
 
 void watch_end(struct watch *watch)
 {
-	if (watch->instance) {
-		tracefs_event_disable(watch->instance, NULL, NULL);
-		tracefs_instance_destroy(watch->instance);
-		tracefs_instance_free(watch->instance);
-	}
-	tep_free(watch->events);
+	tracing_end(&watch->tracing);
 	free(watch);
 }

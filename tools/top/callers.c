@@ -12,10 +12,9 @@
 #include <string.h>
 #include <sys/sysmacros.h>
 #include <time.h>
-#include <tracefs.h>
-#include <unistd.h>
 
 #include "callers.h"
+#include "sys/tracing.h"
 
 #define SYSTEM		"forebay"
 #define EVENT		"fb_sync"
@@ -23,8 +22,7 @@
 #define BUFFER_KIB	4096	/* for each processor; a call takes about 60 bytes */
 
 struct callers {
-	struct tracefs_instance *instance;
-	struct tep_handle *events;
+	struct tracing tracing;
 	void *tree;			/* of what list.caller points to */
 	struct look list;
 	double begun;			/* of this look */
@@ -114,18 +112,14 @@ static int take(struct tep_event *event, struct tep_record *record, int cpu, voi
 
 static const char *begin(struct callers *callers)
 {
-	const char * const systems[] = { SYSTEM, NULL };
-	char name[40];
+	static const char *const systems[] = { SYSTEM, NULL };
+	const char *why = tracing_begin(&callers->tracing, "top", systems, BUFFER_KIB);
 
-	snprintf(name, sizeof(name), "forebay-top-%d", getpid());
-	callers->instance = tracefs_instance_create(name);
-	if (!callers->instance)
-		return "can't trace sync calls: that takes root, and a kernel that isn't locked down";
-	if (!tracefs_event_file_exists(callers->instance, SYSTEM, EVENT, "enable"))
+	if (why)
+		return why;
+	if (!tracefs_event_file_exists(callers->tracing.instance, SYSTEM, EVENT, "enable"))
 		return "the kernel has no trace event forebay:fb_sync: no module 'forebay', or an old one";
-	tracefs_instance_set_buffer_size(callers->instance, BUFFER_KIB, -1);
-	callers->events = tracefs_local_events_system(NULL, systems);
-	if (!callers->events || tracefs_event_enable(callers->instance, SYSTEM, EVENT))
+	if (tracefs_event_enable(callers->tracing.instance, SYSTEM, EVENT))
 		return "the kernel's trace event forebay:fb_sync can't be used";
 	return NULL;
 }
@@ -154,7 +148,7 @@ struct callers *callers_begin(const char **why)
 void callers_read(struct callers *callers)
 {
 	/* Without any event it fails, too. */
-	tracefs_iterate_raw_events(callers->events, callers->instance, NULL, 0, take, callers);
+	tracefs_iterate_raw_events(callers->tracing.events, callers->tracing.instance, NULL, 0, take, callers);
 }
 
 /**
@@ -184,11 +178,6 @@ void callers_next(struct callers *callers)
 void callers_end(struct callers *callers)
 {
 	callers_next(callers);
-	if (callers->instance) {
-		tracefs_event_disable(callers->instance, SYSTEM, EVENT);
-		tracefs_instance_destroy(callers->instance);
-		tracefs_instance_free(callers->instance);
-	}
-	tep_free(callers->events);
+	tracing_end(&callers->tracing);
 	free(callers);
 }

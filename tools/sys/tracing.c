@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Trace events of the kernel, for this process alone. Other users of tracing notice nothing. A process that
+ * is killed leaves its instance behind, which rmdir(1) removes.
+ */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "tracing.h"
+
+/**
+ * tracing_begin - make an instance; no event is on yet
+ * @tracing: filled in, for tracing_end(), also after a failure
+ * @what: who traces, for the instance's name
+ * @systems: whose events will be read; the last is NULL
+ * @buffer_kib: of each processor
+ *
+ * Return: NULL, or why that isn't possible, for a message.
+ */
+const char *tracing_begin(struct tracing *tracing, const char *what, const char *const *systems,
+			  unsigned int buffer_kib)
+{
+	char name[60];
+
+	*tracing = (struct tracing){ };
+	snprintf(name, sizeof(name), "forebay-%s-%d", what, getpid());
+	tracing->instance = tracefs_instance_create(name);
+	if (!tracing->instance)
+		return "that takes root, and a kernel that isn't locked down";
+	tracefs_instance_set_buffer_size(tracing->instance, buffer_kib, -1);
+	tracing->events = tracefs_local_events_system(NULL, systems);
+	return tracing->events ? NULL : "the formats of the kernel's trace events can't be read";
+}
+
+/* Ends all events of the instance, and removes it. */
+void tracing_end(struct tracing *tracing)
+{
+	if (tracing->instance) {
+		tracefs_event_disable(tracing->instance, NULL, NULL);
+		tracefs_instance_destroy(tracing->instance);
+		tracefs_instance_free(tracing->instance);
+	}
+	tep_free(tracing->events);
+}
