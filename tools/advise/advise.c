@@ -255,8 +255,10 @@ static void print_advice(json_object *all)
 	char text[SIZE_TEXT], busiest[SIZE_TEXT];
 
 	printf("\nA cache of %s%s%s: the busiest %llu s made %s durable, and a cache begins to write back\n"
-	       "when half of it is used.\n", style(stdout, BOLD), size_text(text, json_number(all, "recommended_bytes")), plain(stdout),
-	       json_number(all, "busiest_seconds"), size_text(busiest, json_number(all, "busiest_pages") * PAGE));
+	       "when half of it is used.\n", style(stdout, BOLD),
+	       size_text(text, json_number(all, "recommended_bytes")), plain(stdout),
+	       json_number(all, "busiest_seconds"),
+	       size_text(busiest, json_number(all, "busiest_pages") * PAGE));
 }
 
 static void print_findings(json_object *all)
@@ -269,8 +271,8 @@ static void print_findings(json_object *all)
 	print_utf8(stdout, json_text(all, "path"));
 	printf(" (%s), %.0f s: %llu sync call%s", json_text(all, "type"), seconds, calls, PLURAL(calls));
 	if (!json_number(all, "pages")) {
-		printf(". %s\n", calls ? "None had data to make durable: a cache would hold nothing for them." :
-					 "A cache would change nothing here.");
+		printf(". %s\n", calls ? "None had data to make durable: a cache would hold nothing." :
+				       "A cache would change nothing here.");
 		return;
 	}
 	printf(" made %s durable in %llu file%s; %llu had names and attributes alone.\n",

@@ -18,7 +18,7 @@ struct model_result {
 	uint64_t largest;		/* pages of one call */
 	uint64_t busiest;		/* distinct pages in the busiest window */
 	uint64_t again[MODEL_SIZES];	/* pages that a cache of 2^i pages still had */
-	double full[MODEL_SIZES];	/* seconds from the start until 2^i distinct pages; negative: not reached */
+	double full[MODEL_SIZES];	/* seconds until 2^i distinct pages; negative: not reached */
 };
 
 struct model *model_new(void);

@@ -103,12 +103,13 @@ static bool is_wanted(const struct watch *watch, const struct source *source)
 static bool enable(struct watch *watch, const struct source *source)
 {
 	const char *filter = source->kind == DIRTIED ? watch->by_disk : watch->by_device;
+	struct tracefs_instance *instance = watch->tracing.instance;
 
-	if (!tracefs_event_file_exists(watch->tracing.instance, source->system, source->event, "enable") &&
+	if (!tracefs_event_file_exists(instance, source->system, source->event, "enable") &&
 	    source->kind != SYNCED)
 		return true;
-	if (tracefs_event_file_write(watch->tracing.instance, source->system, source->event, "filter", filter) < 0 ||
-	    tracefs_event_enable(watch->tracing.instance, source->system, source->event)) {
+	if (tracefs_event_file_write(instance, source->system, source->event, "filter", filter) < 0 ||
+	    tracefs_event_enable(instance, source->system, source->event)) {
 		problem("the kernel doesn't trace %s:%s: %s", source->system, source->event, strerror(errno));
 		return false;
 	}
@@ -192,6 +193,15 @@ static bool tell_write(struct watch *watch, const struct source *source, struct 
 	return watch->written(watch->arg, inode, first >> PAGE_SHIFT, (first + length - 1) >> PAGE_SHIFT);
 }
 
+static bool tell_sync(struct watch *watch, struct tep_event *event, struct tep_record *record)
+{
+	/* Of two processors' events the later one may come first. */
+	double seconds = record->ts > watch->begun ? (record->ts - watch->begun) / 1e9 : 0;
+
+	return watch->synced(watch->arg, value(event, record, "ino"), seconds,
+			     tep_data_pid(watch->tracing.events, record));
+}
+
 static int tell(struct tep_event *event, struct tep_record *record, int cpu, void *arg)
 {
 	struct watch *watch = arg;
@@ -204,9 +214,7 @@ static int tell(struct tep_event *event, struct tep_record *record, int cpu, voi
 		if (strcmp(sources[i].event, event->name))
 			continue;
 		if (sources[i].kind == SYNCED)
-			fine = watch->synced(watch->arg, value(event, record, "ino"),
-					     record->ts > watch->begun ? (record->ts - watch->begun) / 1e9 : 0,
-					     tep_data_pid(watch->tracing.events, record));
+			fine = tell_sync(watch, event, record);
 		else
 			fine = tell_write(watch, &sources[i], event, record);
 	}

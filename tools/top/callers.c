@@ -147,8 +147,10 @@ struct callers *callers_begin(const char **why)
 /* Takes the calls that the kernel has noted. */
 void callers_read(struct callers *callers)
 {
+	struct tracing *tracing = &callers->tracing;
+
 	/* Without any event it fails, too. */
-	tracefs_iterate_raw_events(callers->tracing.events, callers->tracing.instance, NULL, 0, take, callers);
+	tracefs_iterate_raw_events(tracing->events, tracing->instance, NULL, 0, take, callers);
 }
 
 /**

@@ -197,7 +197,8 @@ static void make_lines(struct top *top, struct lines *lines, const struct sample
 		callers_next(top->callers);
 	} else {
 		*lines = (struct lines){ };
-		snprintf(lines_add(lines, LINE_NOTE)->text, LINE_TEXT, "%s", top->why);
+		snprintf(lines_add(lines, LINE_NOTE)->text, LINE_TEXT, "Sync calls can't be traced: %s",
+			 top->why);
 	}
 }
 
@@ -270,7 +271,7 @@ static enum exit_status run(struct top *top)
 	if (top->show_callers)
 		show_callers(top, true);
 	if (top->batch && top->why) {
-		problem("%s", top->why);
+		problem("sync calls can't be traced: %s", top->why);
 		return FAILED;
 	}
 	if (top->batch)
