@@ -190,6 +190,15 @@ static struct bio *dwl_bio_new(struct dwl *w, u32 vecs, blk_opf_t op, u64 sector
 	return bio;
 }
 
+/*
+ * While tasks wait for space, writes are marked as direct ones: the block layer then doesn't throttle them
+ * as it throttles background writeback.
+ */
+static blk_opf_t dwl_write_op(const struct dwl *w)
+{
+	return REQ_OP_WRITE | (dwl_low_on_space(w) ? REQ_SYNC | REQ_IDLE : 0);
+}
+
 /* Returns the space behind the bio's last bytes if they are in a bounce page, or a new page. */
 static void *dwl_bounce_space(struct dwl *w, struct bio *bio, u32 *space)
 {
@@ -242,7 +251,7 @@ static int dwl_write_extent(struct dwl *w, const struct dwl_extent *extent, stru
 			*bio = NULL;
 		}
 		if (!*bio)
-			*bio = dwl_bio_new(w, dwl_run_vecs(w, extent), REQ_OP_WRITE, sector);
+			*bio = dwl_bio_new(w, dwl_run_vecs(w, extent), dwl_write_op(w), sector);
 		added = dwl_bio_add(w, *bio, data, (end - sector) << WL_SECTOR_SHIFT);
 		if (added < 0)
 			return added;

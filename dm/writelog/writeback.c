@@ -111,8 +111,8 @@ static int dwl_write_batch(struct dwl *w, struct dwl_gen *gen, u64 seen, bool al
 
 static void dwl_gen_free(struct dwl *w, struct dwl_gen *gen)
 {
-	/* Readers that found a block there have copied it after this. */
-	synchronize_srcu(&w->srcu);
+	/* Readers that found a block there have copied it after this. Writers may wait for the space. */
+	synchronize_srcu_expedited(&w->srcu);
 	mutex_lock(&w->gen_lock);
 	wl_gen_free(&w->wl, gen - w->gens);
 	gen->state = DWL_GEN_FREE;
