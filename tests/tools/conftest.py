@@ -82,7 +82,7 @@ def fuzz_log():
 def forebay(command):
     """Runs the command; returns status, standard output and standard error."""
     def run(*arguments, **environment):
-        done = subprocess.run([command, *map(str, arguments)], capture_output=True, text=True, timeout=20,
+        done = subprocess.run([command, *map(str, arguments)], capture_output=True, text=True, timeout=60,
                               stdin=subprocess.DEVNULL, env={**os.environ, "LC_ALL": "C.UTF-8", **environment})
         return Result(done.returncode, done.stdout, done.stderr)
     return run
