@@ -12,12 +12,13 @@
  *			object has inherited), attr.c, commit.c (what sync calls have of it), log.c (its
  *			life), premise.c (which file systems can have one)
  *	page/		DAX pages and file records: device.c, alloc.c, bad.c (pages that can't be read),
- *			mapping.c (how the kernel sees a DAX page), index.c (a page's life), record.c,
+ *			mapping.c (how the kernel sees a DAX page), index.c (a page's life), entry.c, record.c,
  *			size.c (a size's life), times.c, zero.c, walk.c
  *	pin/		ranges that belong in PMem: vma.c (what mappings say), tree.c (which pages, whose),
  *			lock.c (of mlock()), pin.c (from when, until when), limit.c
- *	sync/		what sync calls make durable, and a page's way in: sync.c, tracker.c, cost.c (where
- *			the pages go), absorb.c, overwrite.c, promote.c, move.c, reserve.c, stored.c
+ *	sync/		what sync calls make durable, and a page's way in: sync.c, mapped.c (stores through
+ *			mappings), tracker.c, cost.c (where the pages go), absorb.c, overwrite.c, promote.c,
+ *			move.c, reserve.c, stored.c
  *	writeback/	a page's way out: worker.c (when), writeback.c, evict.c, reclaim.c, records.c,
  *			deferred.c (deleted and truncated files), recover.c (pages found at mount), found.c,
  *			restore.c (pages of files that replay makes again)
@@ -88,6 +89,8 @@ struct fb_page {
 	struct fb_inode *owner;		/* NULL while free */
 	pgoff_t index;
 	u32 status;			/* FB_STATUS_*, one state and flags */
+	u32 unmapped_in;		/* fb_inode->flushes, when it lost its mappings; sync/mapped.c */
+	u8 heat, syncs_left;		/* for so many sync calls it stays mapped; sync/mapped.c */
 	bool referenced;		/* used since the reclaimer last looked */
 	bool resident;			/* in a pinned range: never reclaimed (pin/tree.c) */
 	bool has_space;			/* below; else nothing was stored since it was copied from there */
@@ -101,6 +104,7 @@ struct fb_page {
 #define FB_STATUS_STATE		3	/* mask of the three above */
 #define FB_STATUS_DIRTY		4	/* mapped stores may sit in CPU caches */
 #define FB_STATUS_WRITEBACK	8	/* being copied below; cleared by a change of the page */
+#define FB_STATUS_HOT		16	/* dirty, and mapped writable since before the last sync call */
 
 /* Marks of fb_inode->index, for walks; the truth is in struct fb_page. */
 #define FB_MARK_DIRTY		XA_MARK_0
@@ -159,7 +163,7 @@ enum {
 	FB_IS_BELOW,		/* a sync below, or recovery, has shown that a crash leaves the file */
 	FB_LAST_NAME_GOES,	/* it is being unlinked, or replaced by a rename */
 	FB_DAX_MAPPED,		/* it had a MAP_SYNC mapping, and may have one still */
-	FB_STORED_DAX,		/* a DAX page may be mapped writable; where CPU caches are persistent */
+	FB_STORED_DAX,		/* a DAX page may be mapped writable since before the last sync call */
 	FB_RECORD_USED,		/* its record was of use since the worker last looked for one to take */
 	FB_NAMELESS_SYNCED,	/* a sync below has begun when it had no name */
 };
@@ -203,6 +207,8 @@ struct fb_inode {
 	struct xarray index;		/* page index -> struct fb_page * */
 	struct address_space dax_mapping;	/* page->mapping of the pages in index; page/mapping.c */
 	unsigned long nr_pages;		/* in index; under its lock */
+	unsigned long nr_hot;		/* FB_STATUS_HOT, likewise */
+	u32 flushes;			/* sync calls that found dirty pages; under sync_lock */
 	unsigned long out_of_sync_since;	/* jiffies; while pages are out-of-sync (writeback/age.c) */
 	struct xarray stored_below;	/* volatile pages that were writable in a mapping; sync/stored.c */
 	spinlock_t tracker_lock;	/* tracker */
@@ -219,7 +225,7 @@ struct fb_inode {
 	loff_t truncated_to;		/* with FB_TRUNCATED; under io_sem */
 	unsigned int truncate_seq;	/* odd while the file is truncated; page/size.c */
 	s64 record_time, below_time, durable_time;	/* page/times.c */
-	unsigned long stored_since;	/* FB_STORED_DAX is set; in jiffies */
+	unsigned long stored_since;	/* FB_STORED_DAX is set; in jiffies; sync/mapped.c */
 	struct file *wb_file;		/* lower file, for writeback; while there is a record */
 	struct fb_sb_link sb_link;	/* while there is a record */
 	struct rb_root_cached pins[FB_NR_PIN_KINDS];	/* pin/tree.c; changed under io_sem */

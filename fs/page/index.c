@@ -13,6 +13,9 @@
  *   out-of-sync	out_of_sync_pages	durable here, the lower file is older
  *     + dirty		the same list	stores through mappings may not have left
  *					the CPU caches; only where these are volatile
+ *     + hot		the same list	dirty, flushed by the last sync calls, and still
+ *					mapped writable: no fault tells of the next
+ *					store (sync/mapped.c)
  *     + writeback	the same list	a copy is on its way below; a task that changes
  *					the page clears this flag, and then the copy
  *					doesn't count
@@ -30,7 +33,7 @@
  * but waits on a list of its own where reclaim doesn't look.
  *
  * A page enters as clean if the lower file has it durably: it was not changed since the last sync
- * (fb_move_in()).
+ * (fb_move_in()). entry.c has how pages enter and leave the index.
  *
  * Before a byte of a page changes, the lower file system has set space aside for it, with the rights and
  * the quota of the task that changes it (page->has_space). A folio that was dirty has space. What was
@@ -60,6 +63,14 @@
 #include "mapping.h"
 #include "page.h"
 #include "record.h"
+
+#define FB_HOT_MAX	64	/* sync calls for which a page stays mapped, at most */
+
+#ifdef FB_BREAK_HOT	/* a fault on purpose: tests/vm/test_cuts.py must find it */
+#define FB_BREAK_HOT_PAGE	1
+#else
+#define FB_BREAK_HOT_PAGE	0
+#endif
 
 static void fb_page_count(struct fb_sb *fsb, const struct fb_page *page, u32 status, int n)
 {
@@ -96,11 +107,13 @@ static void fb_mark(struct fb_inode *fi, const struct fb_page *page, xa_mark_t m
 		__xa_clear_mark(&fi->index, page->index, mark);
 }
 
-/*
- * Sets the status word of a page, with list, counts and marks. The caller holds the index's lock. Where the
- * order above has the record first, the caller has written it.
+/**
+ * fb_page_set() - set the status word of a page, with list, counts and marks
+ * @fi: the inode that has it in its index; the index's lock is held
+ * @page: the page
+ * @status: the new word. Where the order above has the record first, the caller has written it.
  */
-static void fb_page_set(struct fb_inode *fi, struct fb_page *page, u32 status)
+void fb_page_set(struct fb_inode *fi, struct fb_page *page, u32 status)
 {
 	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
 	u32 old = page->status;
@@ -109,6 +122,8 @@ static void fb_page_set(struct fb_inode *fi, struct fb_page *page, u32 status)
 	lockdep_assert_held(&fi->index.xa_lock);
 	if ((old ^ status) & FB_STATUS_DIRTY)
 		atomic_long_add(status & FB_STATUS_DIRTY ? 1 : -1, &fsb->nr_dirty);
+	if ((old ^ status) & FB_STATUS_HOT)
+		WRITE_ONCE(fi->nr_hot, fi->nr_hot + (status & FB_STATUS_HOT ? 1 : -1));
 	if ((old ^ status) & FB_STATUS_STATE) {
 		spin_lock(&fsb->lru_lock);
 		fb_page_count(fsb, page, old, -1);
@@ -180,95 +195,17 @@ void fb_page_set_resident(struct fb_inode *fi, struct fb_page *page, bool reside
 	xa_unlock(&fi->index);
 }
 
-/**
- * fb_page_insert() - put a page into the index
- * @fi: the inode; io_sem is held exclusively, or no other task can see it yet
- * @page: the page, with a committed record
- * @index: its place: fb_page_reserve() was called
- * @status: FB_STATUS_OUT_OF_SYNC or FB_STATUS_CLEAN, as the record says
- * @pinned: the page is in a pinned range
+/*
+ * A page that was not dirty is about to be mapped writable. If it was mapped so until a few sync calls ago,
+ * it stays mapped for twice as many as the last time.
  */
-void fb_page_insert(struct fb_inode *fi, struct fb_page *page, pgoff_t index, u32 status, bool pinned)
+static void fb_page_heat(struct fb_inode *fi, struct fb_page *page)
 {
-	page->owner = fi;
-	page->index = index;
-	page->referenced = true;
-	fb_record_use(fi);
-	page->resident = pinned;
-	page->stored = false;
-	fb_page_name(fi, page, index);
-	xa_lock(&fi->index);
-	WARN_ON_ONCE(__xa_store(&fi->index, index, page, 0));
-	fi->nr_pages++;
-	fb_page_set(fi, page, status);
-	xa_unlock(&fi->index);
-}
-
-/**
- * fb_page_reserve() - allocate the memory for an index entry
- * @fi: the inode
- * @index: where a page will be inserted
- *
- * Return: 0; -ENOMEM; -EFBIG: the index is too large for a page record. May sleep.
- */
-int fb_page_reserve(struct fb_inode *fi, pgoff_t index)
-{
-	if (index >= PS_MAX_INDEX)
-		return -EFBIG;
-	return xa_reserve(&fi->index, index, GFP_NOFS);
-}
-
-/**
- * fb_page_unreserve() - take a page back that will not be inserted
- * @fi: the inode
- * @in: its reserved place, and the page, which becomes free
- */
-void fb_page_unreserve(struct fb_inode *fi, struct fb_incoming *in)
-{
-	xa_release(&fi->index, in->index);
-	fb_page_put_free(FB_SB(fi->vfs_inode.i_sb), in->page);
-}
-
-/* Commits the page records of the batch whose pages are clean, or of those whose pages are not: @clean. */
-static void fb_pages_commit(struct fb_inode *fi, const struct fb_incoming *in, unsigned int nr, bool clean)
-{
-	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
-	struct ps_move moves[FB_MOVE_BATCH];
-	unsigned int i, n = 0;
-
-	for (i = 0; i < nr; i++) {
-		if (in[i].clean != clean)
-			continue;
-		moves[n] = (struct ps_move) {
-			.index = in[i].index, .file = fi->file, .page = fb_page_number(fsb, in[i].page) };
-		ps_page_prepare(&fsb->ps, moves[n].page, moves[n].file, moves[n].index);
-		n++;
-	}
-	if (n)
-		ps_pages_commit(&fsb->ps, moves, n, clean ? PS_PAGE_CLEAN : PS_PAGE_OUT_OF_SYNC);
-}
-
-/**
- * fb_pages_commit_and_insert() - commit the records of copied pages, then insert the pages into the index
- * @fi: the inode; has a file record, io_sem is held exclusively
- * @in: pages in PMem, written but not fenced, and with reserved places in the index
- * @nr: how many, at most FB_MOVE_BATCH
- *
- * When this returns the pages are durable, and primary: reads and writes find them in the index.
- */
-void fb_pages_commit_and_insert(struct fb_inode *fi, struct fb_incoming *in, unsigned int nr)
-{
-	unsigned int i;
-
-	lockdep_assert_held_write(&fi->io_sem);
-	fb_pages_commit(fi, in, nr, false);
-	fb_pages_commit(fi, in, nr, true);
-	for (i = 0; i < nr; i++) {
-		in[i].page->has_space = in[i].has_space;
-		fb_page_insert(fi, in[i].page, in[i].index,
-			       in[i].clean ? FB_STATUS_CLEAN : FB_STATUS_OUT_OF_SYNC, in[i].pinned);
-	}
-	trace_fb_publish(fi, in[0].index, nr);
+	if (READ_ONCE(fi->flushes) - page->unmapped_in > FB_HOT_WITHIN)
+		page->heat = 0;
+	else
+		page->heat = clamp(2 * page->heat, 1, FB_HOT_MAX);
+	page->syncs_left = page->heat;
 }
 
 /**
@@ -288,9 +225,12 @@ void __fb_page_touch(struct fb_inode *fi, struct fb_page *page, bool mapped)
 		ps_page_set_state(&fsb->ps, fb_page_number(fsb, page), PS_PAGE_OUT_OF_SYNC);
 		ps_fence(&fsb->ps);
 	}
-	status = FB_STATUS_OUT_OF_SYNC | (status & FB_STATUS_DIRTY);
-	if (mapped && fsb->ps.flush_caches)
+	status = FB_STATUS_OUT_OF_SYNC | (status & (FB_STATUS_DIRTY | FB_STATUS_HOT));
+	if (mapped && fsb->ps.flush_caches) {
+		if (!(status & FB_STATUS_DIRTY))
+			fb_page_heat(fi, page);
 		status |= FB_STATUS_DIRTY;
+	}
 	if (mapped)
 		page->stored = true;
 	fb_page_set(fi, page, status);
@@ -323,11 +263,37 @@ bool fb_page_flush(struct fb_inode *fi, struct fb_page *page)
 	busy = fb_page_pinned(fsb, page);
 	if (page->status & FB_STATUS_DIRTY)
 		ps_page_flush(&fsb->ps, fb_page_number(fsb, page), 0, PAGE_SIZE);
-	if (busy)
-		return false;
 	xa_lock(&fi->index);
-	page->stored = false;
-	fb_page_set(fi, page, page->status & ~FB_STATUS_DIRTY);
+	page->stored = busy;
+	page->unmapped_in = fi->flushes;
+	fb_page_set(fi, page, page->status & ~(busy ? FB_STATUS_HOT : FB_STATUS_HOT | FB_STATUS_DIRTY));
+	xa_unlock(&fi->index);
+	return !busy;
+}
+
+/**
+ * fb_page_flush_mapped() - write back the CPU caches of a hot page, which stays mapped and dirty
+ * @fi: its inode; io_sem is held exclusively
+ * @page: a dirty page
+ *
+ * Stores from before the call are durable after ps_fence(). Later ones are the next sync call's.
+ *
+ * Return: false if the page has to lose its mappings now: fb_page_flush().
+ */
+bool fb_page_flush_mapped(struct fb_inode *fi, struct fb_page *page)
+{
+	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
+
+	lockdep_assert_held_write(&fi->io_sem);
+	if (page->bad || !page->syncs_left)
+		return false;
+	page->syncs_left--;
+	if (!FB_BREAK_HOT_PAGE)
+		ps_page_flush(&fsb->ps, fb_page_number(fsb, page), 0, PAGE_SIZE);
+	if (page->status & FB_STATUS_HOT)
+		return true;
+	xa_lock(&fi->index);
+	fb_page_set(fi, page, page->status | FB_STATUS_HOT);
 	xa_unlock(&fi->index);
 	return true;
 }
@@ -378,43 +344,4 @@ bool fb_page_end_writeback(struct fb_inode *fi, struct fb_page *page, bool ok)
 	}
 	xa_unlock(&fi->index);
 	return clean;
-}
-
-/**
- * fb_page_detach() - take a page out of the index and leave its record
- * @fi: its inode; no other task has it. May sleep
- * @page: the page, which no mapping has; the caller's from now on, record included
- */
-void fb_page_detach(struct fb_inode *fi, struct fb_page *page)
-{
-	xa_lock(&fi->index);
-	__xa_erase(&fi->index, page->index);
-	fi->nr_pages--;
-	fb_page_set(fi, page, FB_STATUS_FREE);
-	xa_unlock(&fi->index);
-	fb_page_gone(FB_SB(fi->vfs_inode.i_sb), page);
-}
-
-/**
- * fb_pages_invalidate() - the lower file is primary for these pages from now on
- * @fi: its inode; io_sem is held exclusively
- * @pages: pages that no mapping has; free afterwards
- * @nr: how many, at most FB_INVALIDATE_BATCH
- *
- * Their records are durably free before they can be used again, and before the
- * lower file is written in their place.
- */
-void fb_pages_invalidate(struct fb_inode *fi, struct fb_page **pages, unsigned int nr)
-{
-	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
-	u32 numbers[FB_INVALIDATE_BATCH];
-
-	lockdep_assert_held_write(&fi->io_sem);
-	for (unsigned int i = 0; i < nr; i++) {
-		numbers[i] = fb_page_number(fsb, pages[i]);
-		fb_page_detach(fi, pages[i]);
-	}
-	ps_pages_free(&fsb->ps, numbers, nr);
-	for (unsigned int i = 0; i < nr; i++)
-		fb_page_put_free(fsb, pages[i]);
 }

@@ -5,18 +5,7 @@
 
 #include "../forebay.h"
 
-#define FB_MOVE_BATCH	16	/* pages that are committed at once, at most */
-#define FB_INVALIDATE_BATCH	64	/* pages that are invalidated at once, at most */
-
-/* A page on its way into the index: copied, not yet committed. */
-struct fb_incoming {
-	struct fb_page *page;
-	pgoff_t index;
-	struct folio *folio;		/* below, locked until the page is inserted; NULL: with another */
-	bool clean;			/* the lower file has the same, durably */
-	bool has_space;			/* below, by the rights of the task that wrote it */
-	bool pinned;			/* in a pinned range: set right before the page is committed */
-};
+#define FB_HOT_WITHIN	8	/* sync calls: a store that comes so soon after a page was unmapped heats it */
 
 static inline struct fb_page *fb_page_find(struct fb_inode *fi, pgoff_t index)
 {
@@ -47,18 +36,14 @@ static inline size_t fb_lower_span(struct fb_inode *fi, loff_t pos, size_t count
 	return index > pos >> PAGE_SHIFT ? min_t(loff_t, count, ((loff_t)index << PAGE_SHIFT) - pos) : 0;
 }
 
+void fb_page_set(struct fb_inode *fi, struct fb_page *page, u32 status);
 void fb_page_set_bad(struct fb_inode *fi, struct fb_page *page);
 void fb_page_set_resident(struct fb_inode *fi, struct fb_page *page, bool resident);
-void fb_page_insert(struct fb_inode *fi, struct fb_page *page, pgoff_t index, u32 status, bool pinned);
-int fb_page_reserve(struct fb_inode *fi, pgoff_t index);
-void fb_page_unreserve(struct fb_inode *fi, struct fb_incoming *in);
-void fb_pages_commit_and_insert(struct fb_inode *fi, struct fb_incoming *in, unsigned int nr);
 void __fb_page_touch(struct fb_inode *fi, struct fb_page *page, bool mapped);
 bool fb_page_flush(struct fb_inode *fi, struct fb_page *page);
+bool fb_page_flush_mapped(struct fb_inode *fi, struct fb_page *page);
 void fb_page_begin_writeback(struct fb_inode *fi, struct fb_page *page);
 bool fb_page_end_writeback(struct fb_inode *fi, struct fb_page *page, bool ok);
-void fb_page_detach(struct fb_inode *fi, struct fb_page *page);
-void fb_pages_invalidate(struct fb_inode *fi, struct fb_page **pages, unsigned int nr);
 
 /**
  * fb_page_touch() - a page is about to be changed by the kernel

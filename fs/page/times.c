@@ -18,18 +18,12 @@
  *	durable_time	what a crash leaves; an fsync has no time to store while the lower ctime is this
  * The inode's i_lock protects them. The number of the record is kept by io_sem or wb_lock.
  *
- * Stores through mappings. Where CPU caches are lost, each sync call unmaps the pages that were stored to,
- * so that the next store faults and moves the time. Where CPU caches are persistent, pages stay mapped
- * writable and no fault tells of a store. There FB_STORED_DAX says that some page may be mapped writable,
- * and a sync call moves the time then. Every FB_STORES_LOOK the sync call also unmaps the file: a program
- * that still stores faults and sets the flag again; an idle mapping doesn't.
+ * sync/mapped.c says when stores through mappings move the lower file's times.
  */
 #include "../lower/attr.h"
 #include "../lower/lower.h"
 #include "record.h"
 #include "times.h"
-
-#define FB_STORES_LOOK	(30 * HZ)
 
 /*
  * The lower file's ctime, S64_MIN or S64_MAX if it lies beyond; *mtime is set likewise.
@@ -243,50 +237,4 @@ void fb_recover_time(struct fb_inode *fi, s64 time, struct file *wb_file)
 	if (err)
 		pr_warn_ratelimited("%s: the times of inode %llu could not be recovered: error %d\n",
 				    fsb->cache_name, (u64)fi->vfs_inode.i_ino, err);
-}
-
-/**
- * fb_note_store() - a DAX page is about to be mapped writable
- * @fi: the inode; the page is mapped under the same hold of io_sem
- */
-void fb_note_store(struct fb_inode *fi)
-{
-	if (!FB_SB(fi->vfs_inode.i_sb)->ps.flush_caches && !test_and_set_bit(FB_STORED_DAX, &fi->flags))
-		WRITE_ONCE(fi->stored_since, jiffies);
-}
-
-/* From now on only stores that come later set the flag. */
-static void fb_look_for_stores(struct fb_inode *fi)
-{
-	down_write(&fi->io_sem);
-	clear_bit(FB_STORED_DAX, &fi->flags);
-	unmap_mapping_pages(fi->lower->i_mapping, 0, 0, false);
-	up_write(&fi->io_sem);
-}
-
-/**
- * fb_time_of_stores() - a sync call moves the file's time if a mapping may have been stored to
- * @fi: the inode. Takes io_sem
- * @lower: an open lower file, or NULL for that of the file's record
- *
- * The pages are unmapped before the time moves: each store is before the one, or is seen by a fault.
- * syncfs(2) holds what a thaw needs. So this doesn't wait for a thaw: the next sync call moves the time.
- */
-void fb_time_of_stores(struct fb_inode *fi, struct file *lower)
-{
-	struct super_block *sb = fi->lower->i_sb;
-
-	if (!test_bit(FB_STORED_DAX, &fi->flags) || IS_IMMUTABLE(&fi->vfs_inode))
-		return;
-	if (time_after_eq(jiffies, READ_ONCE(fi->stored_since) + FB_STORES_LOOK))
-		fb_look_for_stores(fi);
-	lower = lower ? get_file(lower) : fb_record_file(fi);
-	if (lower && sb_start_write_trylock(sb)) {
-		file_update_time(lower);
-		sb_end_write(sb);
-	} else {
-		fb_note_store(fi);
-	}
-	if (lower)
-		__fput_sync(lower);	/* as fb_record_forget() does, if the record went meanwhile */
 }

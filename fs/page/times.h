@@ -12,7 +12,5 @@ void fb_times_are_below(struct fb_inode *fi, const struct fb_times *times);
 bool fb_time_only_in_record(const struct fb_inode *fi);
 int fb_time_to_lower(struct fb_inode *fi);
 void fb_recover_time(struct fb_inode *fi, s64 time, struct file *wb_file);
-void fb_note_store(struct fb_inode *fi);
-void fb_time_of_stores(struct fb_inode *fi, struct file *lower);
 
 #endif

@@ -16,6 +16,7 @@
  * and goes below for all.
  */
 #include "../page/alloc.h"
+#include "../page/entry.h"
 #include "../page/index.h"
 #include "../page/record.h"
 #include "../trace.h"

@@ -20,6 +20,7 @@
 #include <linux/highmem.h>
 
 #include "../page/alloc.h"
+#include "../page/entry.h"
 #include "../page/index.h"
 #include "../page/page.h"
 #include "../page/size.h"

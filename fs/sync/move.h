@@ -3,6 +3,7 @@
 #ifndef FOREBAY_SYNC_MOVE_H
 #define FOREBAY_SYNC_MOVE_H
 
+#include "../page/entry.h"
 #include "../page/index.h"
 
 struct folio *fb_lower_folio(struct fb_inode *fi, pgoff_t index, bool alone, struct folio *locked);

@@ -12,6 +12,7 @@
  * The page moves as in move.c, but its bytes come from the user, with page faults disabled. It is durable
  * when the write returns.
  */
+#include "../page/entry.h"
 #include "../page/index.h"
 #include "../page/page.h"
 #include "../page/record.h"

@@ -17,6 +17,7 @@
 #include <linux/mm.h>
 
 #include "../page/alloc.h"
+#include "../page/entry.h"
 #include "../page/index.h"
 #include "../page/record.h"
 #include "../pin/tree.h"

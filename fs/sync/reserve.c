@@ -25,6 +25,7 @@
 #include <linux/fiemap.h>
 
 #include "../lower/attr.h"
+#include "../page/entry.h"
 #include "../page/index.h"
 #include "reserve.h"
 #include "tracker.h"

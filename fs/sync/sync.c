@@ -4,7 +4,7 @@
  *
  * What of a file may not be durable, what makes it durable, and where:
  *
- *   mapped stores in dirty DAX pages	a flush of CPU caches		PMem
+ *   mapped stores in dirty DAX pages	a flush of CPU caches (mapped.c) PMem
  *   volatile pages			a move into PMem (absorb.c)	PMem
  *   its size				8 bytes in its record		PMem
  *   mtime and ctime (not fdatasync)	8 bytes in its record		PMem
@@ -38,6 +38,7 @@
 #include "absorb.h"
 #include "cost.h"
 #include "latency.h"
+#include "mapped.h"
 #include "overwrite.h"
 #include "sync.h"
 #include "tracker.h"
@@ -47,58 +48,6 @@
 #else
 #define FB_BREAK_SYNC	0
 #endif
-
-/* Unmaps and flushes up to this many pages under one hold of io_sem. */
-#define FB_FLUSH_BATCH	128
-
-/*
- * Makes stores through mappings durable: the pages lose their mappings, so that
- * the next store is seen, and their lines leave the CPU caches. Returns whether
- * there may be more, from *first on.
- */
-static bool fb_flush_batch(struct fb_inode *fi, unsigned long *first, pgoff_t last)
-{
-	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
-	struct fb_page *pages[FB_FLUSH_BATCH];
-	unsigned int nr, from, to;
-
-	down_write(&fi->io_sem);
-	for (nr = 0; nr < FB_FLUSH_BATCH; nr++, ++*first) {
-		pages[nr] = xa_find(&fi->index, first, last, FB_MARK_DIRTY);
-		if (!pages[nr])
-			break;
-	}
-	/* Neighbours in one go: each costs an interrupt of the other processors. */
-	for (from = 0; from < nr; from = to) {
-		for (to = from + 1; to < nr && pages[to]->index == pages[to - 1]->index + 1; to++)
-			;
-		unmap_mapping_pages(fi->lower->i_mapping, pages[from]->index, to - from, false);
-	}
-	for (from = 0; from < nr; from++)
-		fb_page_flush(fi, pages[from]);
-	ps_fence(&fsb->ps);
-	up_write(&fi->io_sem);
-	return nr == FB_FLUSH_BATCH;
-}
-
-/**
- * fb_sync_pages() - make mapped stores to DAX pages durable
- * @fi: the inode
- * @first: first page
- * @last: last page
- *
- * Touches only pages that were dirtied since the last sync of the range, and
- * none where CPU caches are in the persistence domain.
- *
- * Context: process; takes io_sem. Sleeps.
- */
-void fb_sync_pages(struct fb_inode *fi, pgoff_t first, pgoff_t last)
-{
-	unsigned long index = first;
-
-	while (xa_marked(&fi->index, FB_MARK_DIRTY) && fb_flush_batch(fi, &index, last))
-		cond_resched();
-}
 
 /* A lower fsync: what was so when it began, and what it took over. */
 struct fb_sync {

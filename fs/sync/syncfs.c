@@ -8,6 +8,7 @@
 #include "../page/size.h"
 #include "../page/times.h"
 #include "../page/walk.h"
+#include "mapped.h"
 #include "sync.h"
 #include "syncfs.h"
 

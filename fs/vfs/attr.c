@@ -19,10 +19,14 @@
 #include "../names/begin.h"
 #include "../names/object.h"
 #include "../page/size.h"
+#include "../sync/mapped.h"
 #include "attr.h"
 #include "range.h"
 #include "truncate.h"
 #include "xattr.h"
+
+/* A look at how a file's mappings are stored to takes them away: not more often than this. */
+#define FB_STAT_INTERVAL	HZ
 
 /**
  * fb_getattr() - stat
@@ -43,6 +47,8 @@ int fb_getattr(struct mnt_idmap *idmap, const struct path *path, struct kstat *s
 	u64 blocks;
 	int err;
 
+	if (S_ISREG(inode->i_mode) && mask & (STATX_MTIME | STATX_CTIME))
+		fb_see_stores(FB_I(inode), FB_STAT_INTERVAL);
 	err = vfs_getattr_nosec(&lower, stat, mask, flags);
 	if (err)
 		return err;
@@ -91,6 +97,9 @@ int fb_setattr(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr *att
 	err = setattr_prepare(idmap, dentry, attr);
 	if (err || fb_changes_nothing(idmap, d_inode(dentry), attr))
 		return err;
+	/* The next sync call must not take a store from before for one that comes after the new time. */
+	if (d_is_reg(dentry) && attr->ia_valid & ATTR_MTIME)
+		fb_see_stores(FB_I(d_inode(dentry)), 0);
 	if ((attr->ia_valid & ATTR_SIZE) && d_is_reg(dentry))
 		return fb_setattr_size(idmap, dentry, attr);
 	return fb_names_setattr(idmap, dentry, attr);

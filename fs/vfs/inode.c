@@ -67,6 +67,8 @@ struct inode *fb_alloc_inode(struct super_block *sb)
 	fi->lower = NULL;
 	fi->flags = 0;
 	fi->nr_pages = 0;
+	fi->nr_hot = 0;
+	fi->flushes = 0;
 	fb_track_init(&fi->tracker);
 	fi->overwritten = 0;
 	fi->overwrite_max = 0;

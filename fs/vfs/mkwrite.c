@@ -20,8 +20,8 @@
 #include "../../compat/dax.h"
 #include "../page/index.h"
 #include "../page/page.h"
-#include "../page/times.h"
 #include "../pin/vma.h"
+#include "../sync/mapped.h"
 #include "../sync/stored.h"
 #include "../sync/sync.h"
 #include "mkwrite.h"
@@ -107,7 +107,8 @@ static int fb_store_page(struct fb_inode *fi, struct vm_fault *vmf, bool mapped,
 	} else if (page && !page->has_space) {
 		return -ENOSPC;
 	} else if (page && vmf->pgoff < fb_pages_in_file(fi)) {
-		fb_note_store(fi);
+		if (!FB_SB(fi->vfs_inode.i_sb)->ps.flush_caches)
+			fb_note_store(fi);
 		__fb_page_touch(fi, page, true);
 		if (mapped)
 			unmap_mapping_pages(fi->lower->i_mapping, vmf->pgoff, 1, false);

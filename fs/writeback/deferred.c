@@ -16,6 +16,7 @@
  */
 #include "../names/log.h"
 #include "../page/alloc.h"
+#include "../page/entry.h"
 #include "../page/index.h"
 #include "../page/mapping.h"
 #include "../page/record.h"

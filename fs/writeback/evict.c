@@ -12,6 +12,7 @@
  *				stays in PMem for the next mount
  */
 #include "../page/alloc.h"
+#include "../page/entry.h"
 #include "../page/index.h"
 #include "../page/mapping.h"
 #include "../page/record.h"

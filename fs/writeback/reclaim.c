@@ -8,6 +8,7 @@
  * a file goes, its record goes too: the fsync that made the page clean made
  * the size durable.
  */
+#include "../page/entry.h"
 #include "../page/index.h"
 #include "../pin/lock.h"
 #include "../trace.h"

@@ -23,6 +23,7 @@
 #include "../lower/lower.h"
 #include "../page/alloc.h"
 #include "../page/bad.h"
+#include "../page/entry.h"
 #include "../page/index.h"
 #include "../page/page.h"
 #include "../page/record.h"

@@ -11,7 +11,7 @@ from libc import MAP_SHARED_VALIDATE, MAP_SYNC, Mapping, drop, syncfs
 from stack import LOWER, MKFS, MOUNT, PAGE, run
 from test_cuts import LEFT, LEFT_LOWER, SEEDS, Pair, cut, settled
 
-IDLE = 30       # seconds after which a sync call looks whether a mapping is still stored to; fs/page/times.c
+IDLE = 30       # seconds after which a sync call looks whether a mapping is still stored to; fs/sync/mapped.c
 TICK = 0.02     # more than the resolution of time stamps
 YEAR = 365 * 24 * 3600
 
@@ -309,6 +309,37 @@ def test_stores_move_the_time(emulated, persistence):
         mapping.write(PAGE, b"e")
         os.fsync(fd)
         pair.must_keep(times(MOUNT / "f"))
+    os.close(fd)
+
+
+@pytest.mark.parametrize("persistence", ["mem-ctrl", "cpu"])
+def test_stat_sees_stores(emulated, persistence):
+    """stat() tells of stores that no sync call has followed, once. utimes() sets a time that sync calls leave alone."""
+    del emulated
+    TimedPair(persistence=persistence)
+    fd = settled(8)
+    with Mapping(fd, 8 * PAGE, MAP_SHARED_VALIDATE | MAP_SYNC) as mapping:
+        def store_and_sync():
+            for n in range(10):     # no fault tells of the next store
+                mapping.write(0, bytes([n]))
+                os.fsync(fd)
+
+        store_and_sync()
+        before = times(MOUNT / "f")
+        time.sleep(1.1)
+        mapping.write(0, b"a")
+        after = times(MOUNT / "f")
+        assert after > before
+        time.sleep(1.1)
+        assert times(MOUNT / "f") == after
+        store_and_sync()
+        os.utime(fd, (YEAR, YEAR))
+        for _ in range(3):
+            time.sleep(TICK)
+            os.fsync(fd)
+            assert times(MOUNT / "f")[0] == YEAR * 10**9
+        mapping.write(0, b"b")
+        assert times(MOUNT / "f")[0] > YEAR * 10**9
     os.close(fd)
 
 

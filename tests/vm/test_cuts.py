@@ -179,6 +179,22 @@ def test_name_of_a_stored_to_file(pair):
     os.close(fd)
 
 
+def test_page_that_stays_mapped(pair):
+    """A page that is stored to at every sync call stays mapped, and each of the calls makes the store durable."""
+    fd = settled(4)
+    with Mapping(fd, 4 * PAGE, MAP_SHARED_VALIDATE | MAP_SYNC) as mapping:
+        for n in range(9):
+            mapping.write(PAGE + 100, bytes([n]) * 100)
+            mapping.sync()
+        for left in pair.after_cuts():
+            assert (left / "f").read_bytes()[PAGE + 100:PAGE + 200] == bytes([8]) * 100
+        mapping.write(PAGE + 100, b"n" * 100)
+        os.fsync(fd)
+        for left in pair.after_cuts():
+            assert (left / "f").read_bytes()[PAGE + 100:PAGE + 200] == b"n" * 100
+    os.close(fd)
+
+
 def test_name_that_is_replaced_and_synced(pair):
     """Replaces a file by rename, as programs do to change a file as a whole."""
     fd = settled(1)

@@ -3,6 +3,7 @@
 and the SSD's counters."""
 
 import os
+import resource
 import time
 
 import pytest
@@ -151,6 +152,36 @@ def test_mapped_stores(folder, shared):
         assert counts(fd)[2] == (1 if volatile else 0)
     os.fsync(fd)
     assert os.pread(fd, 5, 0) == b"again"
+    os.close(fd)
+
+
+@pytest.mark.persistence
+def test_page_stored_to_at_every_sync(folder, shared):
+    """Such a page stays mapped over most syncs. It loses its mappings when it is no longer stored to, or written back."""
+    fd = settled_file(folder)
+    volatile = (shared.sysfs / "persistence").read_text(encoding="ascii").strip() == "memory-controller"
+    rounds = 400
+    with Mapping(fd, 64 * PAGE, MAP_SHARED_VALIDATE | MAP_SYNC) as mapping:
+        mapping.write(0, b"0000")
+        mapping.sync(0, PAGE)
+        faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        for n in range(rounds):
+            mapping.write(0, b"%4d" % n)
+            mapping.sync(0, PAGE)
+        faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - faults
+        assert faults < rounds // 4
+        for _ in range(65):
+            mapping.sync()
+        assert counts(fd)[2] == 0
+        mapping.write(0, b"last")
+        assert counts(fd)[2] == (1 if volatile else 0)
+        run(f"forebay drain {folder}")
+        assert counts(fd)[1:] == (0, 0)
+        assert (LOWER / folder.relative_to(MOUNT) / "f").read_bytes()[:4] == b"last"
+        mapping.write(0, b"more")
+        assert counts(fd)[1] == 1
+        mapping.sync()
+    assert os.pread(fd, 4, 0) == b"more"
     os.close(fd)
 
 
