@@ -4,7 +4,7 @@
  *
  *	sequence FOLDER
  *
- * A log of names could note its sequence number so at each commit (docs/decisions.md, durable names). Two ways are
+ * A log of names could note its sequence number so at each commit (docs/decisions/names.md). Two ways are
  * measured: the file's mtime, and an extended attribute of 8 bytes (that needs root). Each is measured alone, beside a
  * process that creates and syncs files, which keeps the journal committing, and with pauses between the calls.
  * No experiment of bench/run uses it. Build it with `cc -O2 -o sequence sequence.c`; it needs no guest.

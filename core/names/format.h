@@ -2,7 +2,7 @@
 /*
  * Every byte that the name log keeps in persistent memory.
  *
- * This header is the specification; docs/formats.md argues why each crash state recovers. The log lies
+ * This header is the specification; docs/names-format.md argues why each crash state recovers. The log lies
  * in a region of its own. Layout of the region, offsets from its start:
  *
  *   0            header, copy A          (one page)

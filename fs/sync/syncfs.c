@@ -34,7 +34,7 @@ static void fb_was_synced(struct fb_inode *fi)
  * sizes noted that the files had before. Of two calls at once, one may note what the other has seen and
  * not yet made durable: a crash in between may leave zeros where something was appended, which no call had
  * told to be durable. A lock that keeps them apart would be held over the lower sync, and so be one more
- * way to what docs/decisions.md says of freezing.
+ * way to what docs/decisions/locks.md says of freezing.
  *
  * Return: 0 or the lower file system's error.
  */

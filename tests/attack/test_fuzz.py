@@ -101,7 +101,7 @@ def test_fuzz(fs, seed):
     assert not found, found[:3000]
 
 
-@pytest.mark.slow       # for lockdep: docs/decisions.md, Locks
+@pytest.mark.slow       # for lockdep: docs/decisions/locks.md
 @pytest.mark.parametrize("fs", SYSTEMS)
 def test_lower_alone(fs, seed):
     """The same without forebay: a violation on the lower file system alone is the fuzzer's own fault."""

@@ -15,7 +15,7 @@ LIMIT = 8 * MIB
 HOLES = 32 * MIB
 SLACK = 64 * 1024       # what the lower file system needs to find the file's blocks
 
-pytestmark = pytest.mark.slow       # for lockdep: docs/decisions.md, Locks
+pytestmark = pytest.mark.slow       # for lockdep: docs/decisions/locks.md
 
 
 @pytest.fixture(name="limited")

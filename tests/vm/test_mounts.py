@@ -180,7 +180,7 @@ def test_quota(stack):
     assert 0 < os.stat(MOUNT / "f").st_size <= 1 << 20
 
 
-@pytest.mark.slow       # for lockdep, after test_freeze: docs/decisions.md, Locks
+@pytest.mark.slow       # for lockdep, after test_freeze: docs/decisions/locks.md
 def test_quota_on_ext4(stack):
     """The writer gets EDQUOT, for volatile and for synced writes; acknowledged data stay."""
     stack.umount()
