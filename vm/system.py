@@ -4,7 +4,7 @@
     system = System(debian.build("12", install=True), folder, Settings(pmem=..., nvme_count=2))
     system.boot()
     system.run("systemctl is-active srv-db.mount")      # as root, in the machine
-    system.cut()                                        # or reboot(), power_off()
+    system.cut()                                        # or reboot(), shut_down()
 
 The root disk is a layer in `folder` over the image, the other devices are as vm/run has them. Nothing waits by the clock: what
 is waited for is the machine's answer or its end, and LIMIT only ends a machine that hangs.

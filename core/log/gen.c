@@ -24,7 +24,7 @@ static_assert(sizeof(struct wl_chunk_onmedia) == WL_LINE);
  * @gen: number, below nr_gens
  * @info: set unless the word is damaged
  *
- * Context: Any; concurrent with slots, not with other wl_gen functions for @gen.
+ * Context: Any; concurrent with slots, not with other wl_gen_*() for @gen.
  * Return: 0, or -EUCLEAN: the word is damaged.
  */
 int wl_gen_read(const struct wl *wl, u32 gen, struct wl_gen_info *info)

@@ -9,7 +9,7 @@
  * The log is on or off (fb_names.on). While it is on, every change of a directory and of an inode's owner,
  * mode and times leaves a record. A change that can't leave one switches the log off; then sync calls go to
  * the file system below, as they do without a log. After a commit of the lower journal, without any change
- * meanwhile, the log is empty and on again (life.c).
+ * meanwhile, the log is empty and on again (log.c).
  *
  * Locks, outermost first:
  *	lower sb->s_umount, or the lower file system's freeze protection
