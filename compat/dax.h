@@ -19,13 +19,13 @@
 
 /*
  * True if hardware holds a DAX page, or a task that took it with get_user_pages(). @is_device: it is a
- * device's page; else ordinary memory. For a page that is being mapped or unmapped meanwhile the answer may
- * be wrong.
+ * device's page; otherwise ordinary memory. The answer may be wrong for a page that is being mapped or
+ * unmapped meanwhile.
  *
  * In memory that mlock() has locked, newer kernels may hold a page for some time after it was unmapped,
  * in a batch of the processor that unmapped it.
  */
-static inline bool compat_dax_is_held(struct page *page, bool is_device)
+static inline bool compat_dax_is_busy(struct page *page, bool is_device)
 {
 #ifdef COMPAT_HAS_COUNTED_DAX
 	if (is_device)

@@ -16,6 +16,7 @@
  *	  neighbours.c			blocks of younger generations that lie beside them
  *	  aside.c			sets blocks aside that the origin refuses
  *	  origin.c			large bios to the origin
+ *	  flush.c			flushes of the origin
  *	  fingerprint.c			the fingerprint of the origin's first blocks, kept in the log
  *
  * The other files:

@@ -3,9 +3,9 @@
  * Free pages of the cache device, and free file records: taken, given back, waited for. Where they run low,
  * the worker is woken (writeback/worker.c).
  *
- * A page that is given up may still be held: by hardware, or by a pipe that got it from vmsplice(). Only
- * unmount waits for its holders, and not for long. The page has no record any more, but is not handed out
- * again before they let go (held_pages): what they read from it, or store in it, is no other file's. No
+ * A page that is given up may still be busy: hardware holds it, or a pipe that got it from vmsplice(). Only
+ * unmount waits for the holders, and not for long. The page has no record any more, but waits in busy_pages
+ * until the last holder has let go: what a holder reads from it, or stores in it, is no other file's. No
  * mapping has the page, so there are no new holders.
  */
 #include <linux/sched/signal.h>
@@ -135,45 +135,45 @@ struct fb_page *fb_page_alloc(struct fb_sb *fsb)
  */
 void fb_page_put_free(struct fb_sb *fsb, struct fb_page *page)
 {
-	bool held = fb_page_pinned(fsb, page);
+	bool busy = fb_page_is_busy(fsb, page);
 
-	if (!held)
+	if (!busy)
 		fb_page_unname(fsb, page);
 	if (page->bad) {
 		INIT_LIST_HEAD(&page->lru);
 		return;
 	}
-	if (fsb->zero_freed && !held) {
+	if (fsb->zero_freed && !busy) {
 		ps_page_zero(&fsb->ps, fb_page_number(fsb, page), 0, PAGE_SIZE);
 		ps_fence(&fsb->ps);
 	}
 	spin_lock(&fsb->lru_lock);
-	list_add(&page->lru, held ? &fsb->held_pages : &fsb->free_pages);
-	fsb->nr_free += !held;
+	list_add(&page->lru, busy ? &fsb->busy_pages : &fsb->free_pages);
+	fsb->nr_free += !busy;
 	spin_unlock(&fsb->lru_lock);
 	if (wq_has_sleeper(&fsb->space_wait))
 		wake_up_all(&fsb->space_wait);
 }
 
 /**
- * fb_take_held() - pages that were given up become free when their last holder has let go
+ * fb_take_busy() - busy pages become free when their last holder has let go
  * @fsb: the mount
  *
- * Return: whether some are still held.
+ * Return: whether some are still busy.
  */
-bool fb_take_held(struct fb_sb *fsb)
+bool fb_take_busy(struct fb_sb *fsb)
 {
 	struct fb_page *page, *next;
-	LIST_HEAD(held);
+	LIST_HEAD(busy);
 	bool left;
 
 	spin_lock(&fsb->lru_lock);
-	list_splice_init(&fsb->held_pages, &held);
+	list_splice_init(&fsb->busy_pages, &busy);
 	spin_unlock(&fsb->lru_lock);
-	list_for_each_entry_safe(page, next, &held, lru)
+	list_for_each_entry_safe(page, next, &busy, lru)
 		fb_page_put_free(fsb, page);
 	spin_lock(&fsb->lru_lock);
-	left = !list_empty(&fsb->held_pages);
+	left = !list_empty(&fsb->busy_pages);
 	spin_unlock(&fsb->lru_lock);
 	return left;
 }

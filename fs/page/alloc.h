@@ -14,7 +14,7 @@ void fb_age_begin(struct fb_inode *fi);
 void fb_flush_orphans_soon(struct fb_sb *fsb);
 struct fb_page *fb_page_alloc(struct fb_sb *fsb);
 void fb_page_put_free(struct fb_sb *fsb, struct fb_page *page);
-bool fb_take_held(struct fb_sb *fsb);
+bool fb_take_busy(struct fb_sb *fsb);
 void fb_pages_free(struct fb_sb *fsb, struct list_head *pages);
 bool fb_records_low(struct fb_sb *fsb);
 u32 fb_file_record_alloc(struct fb_sb *fsb);

@@ -201,7 +201,7 @@ void fb_cache_close(struct fb_sb *fsb)
 {
 	struct fb_page *page;
 
-	list_for_each_entry(page, &fsb->held_pages, lru)
+	list_for_each_entry(page, &fsb->busy_pages, lru)
 		fb_page_unname(fsb, page);
 	vfree(fsb->pages);
 	kvfree(fsb->files_used);

@@ -260,7 +260,7 @@ bool fb_page_flush(struct fb_inode *fi, struct fb_page *page)
 	if (!page->stored)
 		return true;
 	/* Looked at before the flush: a task that drops its reference later may store after the flush. */
-	busy = fb_page_pinned(fsb, page);
+	busy = fb_page_is_busy(fsb, page);
 	if (page->status & FB_STATUS_DIRTY)
 		ps_page_flush(&fsb->ps, fb_page_number(fsb, page), 0, PAGE_SIZE);
 	xa_lock(&fi->index);

@@ -47,12 +47,12 @@ void fb_mapping_init_once(struct address_space *mapping)
 
 static void fb_set_mapping(struct page *page, struct address_space *mapping)
 {
-	bool held = compat_dax_has_references(page);
+	bool referenced = compat_dax_has_references(page);
 
-	if (held)
+	if (referenced)
 		lock_page(page);
 	WRITE_ONCE(page->mapping, mapping);
-	if (held)
+	if (referenced)
 		unlock_page(page);
 }
 

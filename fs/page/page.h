@@ -33,10 +33,10 @@ static inline unsigned long fb_page_pfn(const struct fb_sb *fsb, const struct fb
 	return fsb->is_volatile ? vmalloc_to_pfn(address) : fsb->first_pfn + PHYS_PFN(address - fsb->ps.base);
 }
 
-/* True if hardware holds the page, or a task that took it with get_user_pages(). */
-static inline bool fb_page_pinned(const struct fb_sb *fsb, const struct fb_page *page)
+/* A page is busy while hardware holds it, or a task or pipe that took it with get_user_pages(). */
+static inline bool fb_page_is_busy(const struct fb_sb *fsb, const struct fb_page *page)
 {
-	return compat_dax_is_held(pfn_to_page(fb_page_pfn(fsb, page)), !fsb->is_volatile);
+	return compat_dax_is_busy(pfn_to_page(fb_page_pfn(fsb, page)), !fsb->is_volatile);
 }
 
 #endif

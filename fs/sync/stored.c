@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Pages that a task or a device holds by reference: get_user_pages(), direct I/O, vmsplice().
+ * Busy pages: a task or a device holds them by reference, for get_user_pages(), direct I/O or vmsplice().
  *
  * A reference doesn't say what it is for. But a task that may store through one took it while the page was
  * writable in a mapping; a reference from a read-only mapping only reads. So two marks decide:
@@ -9,17 +9,17 @@
  *     and without references since;
  *   - fb_inode, "stored_below": the same of a volatile page.
  *
- * A page that is held and not stored has readers alone. It is written back, becomes clean, is evicted
- * and moved like any other, and the readers keep a snapshot: the old struct page, which waits in
- * held_pages (page/alloc.c) or is the lower folio.
+ * A page that is busy and not stored has readers alone. It is written back, becomes clean, is evicted and
+ * moved like any other. The readers keep a snapshot: the old struct page, which waits in busy_pages
+ * (page/alloc.c) or is the lower folio.
  *
- * A DAX page that is held and stored may change at any time without a trace. It is copied by each
+ * A DAX page that is busy and stored may change at any time without a trace. It is copied by each
  * writeback and never becomes clean, so a sync keeps it, and drain fails with EBUSY. A call that takes a
  * range out of the file doesn't wait: the last copy below counts, and the page leaves the file, as a pinned
  * folio leaves a file of the lower file system. Unmount doesn't wait either: no later store can be
  * acknowledged.
  *
- * A volatile page that is held and stored doesn't move.
+ * A volatile page that is busy and stored doesn't move.
  */
 #include "stored.h"
 #include "tracker.h"

@@ -157,7 +157,7 @@ static int fb_sync_run(struct fb_inode *fi, struct file *lower, bool datasync, s
 		/* PMem can't do the rest, so there is no choice whatever that costs. */
 		if (!sync->needs_sync && !sync->needs_fsync && !sync->taken.overflow)
 			fb_cost_lower(FB_SB(fi->vfs_inode.i_sb), sync->taken.nr_pages, begun);
-		fb_track_held(fi, &sync->taken);
+		fb_track_busy(fi, &sync->taken);
 		fb_sync_names_below(fi, sync, datasync);
 		if (fb_sync_has_news(fi, sync, datasync))
 			fb_sync_note(fi, sync, datasync);

@@ -239,39 +239,39 @@ void fb_track_again(struct fb_inode *fi, struct fb_tracker *taken)
 	fb_track_free(taken);
 }
 
-static bool fb_any_held(struct fb_inode *fi, pgoff_t first, pgoff_t end)
+static bool fb_any_busy(struct fb_inode *fi, pgoff_t first, pgoff_t end)
 {
 	struct folio_batch batch;
-	bool held = false;
+	bool busy = false;
 
 	folio_batch_init(&batch);
-	while (!held && first < end && filemap_get_folios(fi->lower->i_mapping, &first, end - 1, &batch)) {
+	while (!busy && first < end && filemap_get_folios(fi->lower->i_mapping, &first, end - 1, &batch)) {
 		for (unsigned int i = 0; i < folio_batch_count(&batch); i++)
-			held = held || folio_maybe_dma_pinned(batch.folios[i]);
+			busy = busy || folio_maybe_dma_pinned(batch.folios[i]);
 		folio_batch_release(&batch);
 		cond_resched();
 	}
-	return held;
+	return busy;
 }
 
 /**
- * fb_track_held() - what a sync has made durable below may be changing still
+ * fb_track_busy() - what a sync has made durable below may be changing still
  * @fi: the inode
  * @taken: by fb_track_take(), before the lower fsync that has just ended; empty afterwards, or as it was
  *
  * Only what was stored through mappings may be held by a task that changes it.
  */
-void fb_track_held(struct fb_inode *fi, struct fb_tracker *taken)
+void fb_track_busy(struct fb_inode *fi, struct fb_tracker *taken)
 {
 	const struct fb_pages_from *range = fb_track_ranges(taken), stored = taken->stored;
-	bool held = false;
+	bool busy = false;
 
 	if (!stored.end)
 		return;
 	if (taken->overflow)
-		held = fb_any_held(fi, stored.start, stored.end);
-	for (unsigned int i = 0; i < taken->nr_ranges && !held; i++)
-		held = fb_any_held(fi, max(range[i].start, stored.start), min(range[i].end, stored.end));
-	if (held)
+		busy = fb_any_busy(fi, stored.start, stored.end);
+	for (unsigned int i = 0; i < taken->nr_ranges && !busy; i++)
+		busy = fb_any_busy(fi, max(range[i].start, stored.start), min(range[i].end, stored.end));
+	if (busy)
 		fb_track_again(fi, taken);
 }

@@ -14,7 +14,7 @@ bool fb_tracked(struct fb_inode *fi, pgoff_t index);
 void fb_track_overflow(struct fb_inode *fi);
 unsigned long fb_track_count(struct fb_inode *fi);
 void fb_track_again(struct fb_inode *fi, struct fb_tracker *taken);
-void fb_track_held(struct fb_inode *fi, struct fb_tracker *taken);
+void fb_track_busy(struct fb_inode *fi, struct fb_tracker *taken);
 
 /* The ranges of a tracker, an inode's (under its lock) or a taken one: in the order of the file, apart. */
 static inline struct fb_pages_from *fb_track_ranges(struct fb_tracker *tracker)

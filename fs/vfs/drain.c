@@ -64,7 +64,7 @@ static unsigned long fb_count_stored(struct fb_inode *fi)
 
 	down_read(&fi->io_sem);
 	xa_for_each_marked(&fi->index, index, page, FB_MARK_OUT_OF_SYNC)
-		nr += READ_ONCE(page->stored) && fb_page_pinned(fsb, page);
+		nr += READ_ONCE(page->stored) && fb_page_is_busy(fsb, page);
 	up_read(&fi->io_sem);
 	return nr;
 }

@@ -68,7 +68,7 @@ static void fb_count_dax(struct fb_inode *fi, pgoff_t first, pgoff_t last, struc
 		info->out_of_sync += (status & FB_STATUS_STATE) == FB_STATUS_OUT_OF_SYNC;
 		info->dirty += !!(status & FB_STATUS_DIRTY);
 		info->pinned += page->resident;
-		info->busy += fb_page_pinned(fsb, page);
+		info->busy += fb_page_is_busy(fsb, page);
 		info->lost += page->bad;
 	}
 }

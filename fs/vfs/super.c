@@ -50,8 +50,8 @@
 #include "xattr.h"
 
 /* So long and so often unmount waits for hardware to let go of pages. */
-#define FB_HELD_STEP_MS	100
-#define FB_HELD_TRIES	30
+#define FB_BUSY_WAIT_MS	100
+#define FB_BUSY_WAITS	30
 
 static int fb_statfs(struct dentry *dentry, struct kstatfs *stat)
 {
@@ -79,7 +79,7 @@ static int fb_sync_fs(struct super_block *sb, int wait)
 	return err;
 }
 
-/* Who freezes wants to copy the storage below: it shall hold everything. */
+/* A task that freezes the mount is about to copy the storage below, which must hold everything then. */
 static int fb_freeze_fs(struct super_block *sb)
 {
 	struct fb_sb *fsb = FB_SB(sb);
@@ -196,7 +196,7 @@ static struct fb_sb *fb_alloc_sb(void)
 	spin_lock_init(&fsb->files_lock);
 	spin_lock_init(&fsb->inodes_lock);
 	INIT_LIST_HEAD(&fsb->free_pages);
-	INIT_LIST_HEAD(&fsb->held_pages);
+	INIT_LIST_HEAD(&fsb->busy_pages);
 	INIT_LIST_HEAD(&fsb->clean_pages);
 	INIT_LIST_HEAD(&fsb->out_of_sync_pages);
 	INIT_LIST_HEAD(&fsb->inodes);
@@ -222,7 +222,7 @@ static struct fb_sb *fb_alloc_sb(void)
 	 */
 	fsb->wq = alloc_workqueue("forebay", WQ_UNBOUND | WQ_FREEZABLE, 0);
 	/* Apart: works on the other wait for these. */
-	fsb->mounter_wq = alloc_workqueue("forebay-errands", WQ_UNBOUND, 0);
+	fsb->mounter_wq = alloc_workqueue("forebay-mounter", WQ_UNBOUND, 0);
 	if (fsb->space_cred && fsb->wq && fsb->mounter_wq &&
 	    !fb_latencies_init(fsb) &&
 	    !percpu_counter_init_many(fsb->counters, 0, GFP_KERNEL, FB_NR_COUNTERS))
@@ -341,15 +341,15 @@ static void fb_release_inodes(struct fb_sb *fsb)
 	}
 }
 
-/* What hardware still stores in pages that were given up had better not come when the device is another's. */
-static void fb_wait_for_held(struct fb_sb *fsb)
+/* Hardware may still be storing in busy pages. Such a store must not come when the device is another's. */
+static void fb_wait_for_busy(struct fb_sb *fsb)
 {
-	unsigned int tries = FB_HELD_TRIES;
-	bool held;
+	unsigned int tries = FB_BUSY_WAITS;
+	bool busy;
 
-	while ((held = fb_take_held(fsb)) && tries--)
-		msleep(FB_HELD_STEP_MS);
-	if (held)
+	while ((busy = fb_take_busy(fsb)) && tries--)
+		msleep(FB_BUSY_WAIT_MS);
+	if (busy)
 		pr_warn("%s: unmounted while hardware, or a pipe, holds pages of it\n", fsb->cache_name);
 }
 
@@ -374,7 +374,7 @@ static void fb_kill_sb(struct super_block *sb)
 		fb_sysfs_remove(fsb);
 	err = fb_flush_orphans(fsb) ?: err;
 	err = fb_names_stop(fsb) ?: err;
-	fb_wait_for_held(fsb);
+	fb_wait_for_busy(fsb);
 	cancel_delayed_work_sync(&fsb->orphan_work);
 	cancel_delayed_work_sync(&fsb->writeback_work);
 	cancel_delayed_work_sync(&fsb->age_work);

@@ -72,7 +72,7 @@ void fb_writeback_work(struct work_struct *work)
 	struct percpu_counter *cleaned = &fsb->counters[FB_PAGES_WRITTEN_BACK];
 	s64 before;
 
-	fb_take_held(fsb);
+	fb_take_busy(fsb);
 	if (fb_cache_low(fsb) && READ_ONCE(fsb->pins.charged))
 		fb_pins_refresh_all(fsb);
 	fb_make_free(fsb);

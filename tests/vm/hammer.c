@@ -76,6 +76,19 @@ static void check(struct writer *w, int k, const void *got, const char *how)
 		      (long)(page_at(w, k) / PAGE), i, how, bytes[i], w->model[k][i]);
 }
 
+/* Through a private mapping, with a page of its own from a store at @from on. */
+static void check_private(struct writer *w, int k, int from)
+{
+	char *own = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE, w->fd, page_at(w, k));
+
+	CHECK(own != MAP_FAILED, "private mapping");
+	own[from] = 1;
+	CHECK(own[from] == 1, "own byte");
+	own[from] = w->model[k][from];
+	check(w, k, own, "private mapping");
+	CHECK(!munmap(own, PAGE), "munmap");
+}
+
 static void act(struct writer *w, void *buffer)
 {
 	unsigned int *random = &w->random;
@@ -125,17 +138,9 @@ static void act(struct writer *w, void *buffer)
 	case 12:
 		check(w, k, w->sync_map + pos, "MAP_SYNC mapping");
 		break;
-	case 13: {
-		char *own = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE, w->fd, pos);
-
-		CHECK(own != MAP_FAILED, "private mapping");
-		own[from] = 1;		/* a copy for us alone */
-		CHECK(own[from] == 1, "own byte");
-		own[from] = w->model[k][from];
-		check(w, k, own, "private mapping");
-		CHECK(!munmap(own, PAGE), "munmap");
+	case 13:
+		check_private(w, k, from);
 		break;
-	}
 	}
 	operations++;
 }
