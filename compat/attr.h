@@ -23,9 +23,8 @@
  * returns what ia_valid needs for that. @inode is locked.
  *
  * An inode with multigrain time stamps (Linux 6.13) gets the time of the call otherwise, and even with
- * ATTR_CTIME_SET its ctime never goes back. So both times are set in the inode first, and ->setattr()
- * stores what it finds: it doesn't touch mtime without ATTR_MTIME, and leaves a ctime that is the same
- * already.
+ * ATTR_CTIME_SET its ctime never goes back. So both times are set in the inode first, and ->setattr() stores
+ * what it finds. It doesn't change mtime without ATTR_MTIME, nor a ctime that is the same already.
  */
 static inline unsigned int compat_prepare_times(struct inode *inode, struct timespec64 mtime,
 						struct timespec64 ctime)

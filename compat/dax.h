@@ -2,9 +2,9 @@
 /*
  * DAX pages in page tables.
  *
- * Since Linux 6.15 they are like other pages: a page table entry holds a reference and is counted in the
- * page, and a page that is in no page table and held by no task has no reference at all. Before, an entry
- * was marked as a device's and held nothing, and a free page had one reference.
+ * Since Linux 6.15 they are like other pages. A page table entry holds a reference and is counted in the
+ * page. A page that is in no page table and held by no task has no reference. Before 6.15, an entry was
+ * marked as a device's and held nothing, and a free page had one reference.
  *
  * A page of ordinary memory (an emulated device) has a special entry in all kernels.
  */
@@ -22,8 +22,8 @@
  * device's page; otherwise ordinary memory. The answer may be wrong for a page that is being mapped or
  * unmapped meanwhile.
  *
- * In memory that mlock() has locked, newer kernels may hold a page for some time after it was unmapped,
- * in a batch of the processor that unmapped it.
+ * In memory that mlock() has locked, newer kernels may hold a page for some time after it was unmapped. It
+ * is in a batch of the processor that unmapped it then.
  */
 static inline bool compat_dax_is_busy(struct page *page, bool is_device)
 {
@@ -64,9 +64,9 @@ static inline void compat_set_page_index(struct page *page, pgoff_t index)
 }
 
 /*
- * Maps a page by its number alone, with a special entry or one for devices. vmf_insert_mixed_mkwrite()
- * isn't exported, and vmf_insert_mixed() takes the protection from the mapping's, which lets us hear of
- * the first store: so to map a page writable it is given a copy of the mapping. It only reads that.
+ * Maps a page by its number alone, with a special entry or one for devices. vmf_insert_mixed_mkwrite() isn't
+ * exported. vmf_insert_mixed() takes the protection from the mapping, which is that of pages whose first
+ * store must fault. So to map a page writable, it is given a copy of the mapping, which it only reads.
  */
 #ifdef COMPAT_HAS_PFN_T
 #define compat_insert(vma, address, number, is_device)	\
@@ -121,10 +121,10 @@ static inline vm_fault_t compat_map_dax_writable(struct vm_fault *vmf, unsigned 
 }
 
 /*
- * After the lower file system's fault has returned a large folio: newer kernels would map all of it,
- * writable if a task stores, and so hide DAX pages among its pages, or have stores that no page_mkwrite
- * tells of. Maps the one page, not writable; a store then comes as page_mkwrite. A private copy is of one
- * page anyway. True if that is all, and @ret is what the fault returns.
+ * Called after the lower file system's fault has returned a large folio. Newer kernels would map all of it,
+ * writable if a task stores. That would hide DAX pages among its pages, or allow stores that no page_mkwrite
+ * tells of. So this maps the one page, not writable; a store then comes as page_mkwrite. A private copy is
+ * of one page anyway. True if the fault is done, and @ret is what it returns.
  *
  * In older kernels only a huge entry maps more than one page. The caller prevents that by mapping a DAX
  * page that it would hide (compat_map_dax_near()).

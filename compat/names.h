@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Names: looked up, made, removed, renamed. Newer kernels lock a directory, look a name up in it and
- * unlock the directory again in functions of their own, so that one day a name can be locked instead.
+ * Names: looked up, made, removed, renamed. Newer kernels have functions that lock a directory, look a name
+ * up in it and unlock the directory again. One day these can lock the name instead.
  */
 #ifndef FOREBAY_COMPAT_NAMES_H
 #define FOREBAY_COMPAT_NAMES_H
@@ -154,8 +154,8 @@ static inline int compat_lookup_renamed(struct compat_renamedata *rd, const stru
 #endif
 
 /*
- * Locks both directories and looks both names up. -ESTALE: one of them isn't what the VFS has seen above:
- * a missing source, a target against the flags, or a directory that would move into itself.
+ * Locks both directories and looks both names up. -ESTALE: one of them isn't what the VFS has seen above.
+ * The source is missing, the target is against the flags, or a directory would move into itself.
  */
 static inline int compat_start_renaming(struct compat_renamedata *rd, const struct qstr *old_name,
 					const struct qstr *new_name)

@@ -9,8 +9,8 @@
  * @fc: its context
  * @fmt: a sentence, as for printk()
  *
- * The words go to the caller, which reads them from the context's file if it was made with fsopen() or
- * fspick(), and to the kernel's log. errorf() alone writes to one of the two.
+ * The words go to the caller and to the kernel's log. errorf() alone writes to one of the two. The caller
+ * reads them from the context's file if fsopen() or fspick() made the context.
  *
  * Only for what CAP_SYS_ADMIN was asked for: an option is parsed without.
  */

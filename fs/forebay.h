@@ -53,8 +53,8 @@
  * back meanwhile, with its range locked exclusively. A task that is about to change a DAX page looks
  * whether the page's range is locked so, and waits (fb_range_is_exclusive()).
  *
- * A task that holds either takes no page fault, because a fault may have to take it itself: copies to and
- * from user memory run with page faults disabled and are retried after faulting in (vfs/io.c).
+ * A task that holds either takes no page fault, because the fault may have to take the same lock. Copies to
+ * and from user memory run with page faults disabled, and are tried again after faulting in (vfs/io.c).
  */
 #ifndef FOREBAY_FS_H
 #define FOREBAY_FS_H

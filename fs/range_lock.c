@@ -8,9 +8,9 @@
  *   exclusive	pages of the range move into PMem; or a truncation, a punched hole, a copy hands the range to
  *		the lower file system. All that was passed below for the range is over.
  *
- * Ranges are granted in the order of requests: a request waits for each earlier one that overlaps it,
- * unless both are shared. So a stream of writes doesn't starve the task that moves a page, and a task
- * waits at most for what was in its way when it came.
+ * Ranges are granted in the order of requests: a request waits for each earlier one that overlaps it, unless
+ * both are shared. So a stream of writes doesn't starve the task that moves a page. A task waits at most for
+ * the requests that were in its way when it came.
  *
  * A request that waits is in the tree already, with the count of ranges in its way. Each unlock takes one
  * off the count of every later range that it was in the way of.

@@ -31,9 +31,9 @@ TRACE_DEFINE_ENUM(FB_SYNC_MOVE);
 TRACE_DEFINE_ENUM(FB_SYNC_STORAGE);
 
 /*
- * A sync call of a file or directory has ended well. The process is named here: the record's own pid is a
- * thread's, and a process may have ended when the record is read. `forebay top` reads dev, ino, pid, kind, ns
- * and comm.
+ * A sync call of a file or directory has ended well. The event names the process, because the record's own
+ * pid is a thread's. A process may have ended when the record is read. `forebay top` reads dev, ino, pid,
+ * kind, ns and comm.
  */
 TRACE_EVENT(fb_sync,
 	TP_PROTO(struct inode *inode, enum fb_sync_kind kind, u64 ns),

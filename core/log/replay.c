@@ -2,10 +2,10 @@
 /*
  * Reading a write log: all its entries, oldest first, and what is damaged.
  *
- * A cursor takes one generation after the other by identifier. Within a generation, each chunk is a
- * stream of entries in the order in which its slot made them; a heap merges the streams. Each damage is
- * reported once, where the cursor finds it, and the cursor can continue after it: headers have fixed
- * positions, so a damaged one hides no other.
+ * A cursor takes one generation after the other by identifier. Within a generation, each chunk is a stream
+ * of entries in the order in which its slot made them; a heap merges the streams. Each damage is reported
+ * once, where the cursor finds it. The cursor can continue after it, because headers have fixed positions,
+ * and a damaged one hides no other.
  *
  * Nothing on the device is trusted: each header is copied and verified before use. check.c
  * verifies more than replay needs.

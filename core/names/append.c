@@ -20,8 +20,8 @@
  * @place: set; for nl_take() or nl_cancel()
  * @lines: the most that the record may take, see nl_change_lines()
  *
- * The caller holds the locks of the directories that the change is made under: what nl_take() gives to
- * other records until then may have been made below before or after this change.
+ * The caller holds the locks of the directories that the change is made under. Until its nl_take(), other
+ * records may take places whose changes were made below before or after this one.
  *
  * Context: Place lock. Doesn't sleep.
  * Return: 0; -ENOSPC: the log is full; -E2BIG: the log takes no such record. After an error the change
@@ -62,8 +62,8 @@ void nl_cancel(struct nl *nl, struct nl_place *place)
  * @lines: of the record, at most what was reserved
  * @opaque: storage must have the change before any commit passes the record, see nl_settle()
  *
- * Nothing sleeps before nl_done(). The caller still holds the locks that the change was made under: so
- * of two changes of one directory or one inode, the first has the smaller place.
+ * Nothing sleeps before nl_done(). The caller still holds the locks that the change was made under. So of
+ * two changes of one directory or one inode, the first has the smaller place.
  *
  * Context: Place lock. Doesn't sleep.
  */

@@ -3,8 +3,8 @@
  * What replay has to do: not the steps again, but what each name stands for in the end.
  *
  * For each (directory, name) the last record counts that is committed and that storage lacks: the name is
- * bound to the record's object, or removed. Records that storage has leave nothing to do, and none of them
- * changed the name later: in one directory, no change that storage has comes after one that it lacks
+ * bound to the record's object, or removed. Records that storage has leave nothing to do. None of them
+ * changed the name later, because in one directory no change that storage has comes after one that it lacks
  * (judge.c). The steps come in this order, each in the order of the records:
  *   1. MAKE: objects that storage lacks and that a name will stand for, in staging;
  *   2. STAGE: directories on storage that move or go. Any order of moving one into another's place, and

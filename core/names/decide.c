@@ -69,9 +69,8 @@ static u32 head_crc(const struct nl *nl, const struct nl_decisions_onmedia *head
  * @bits: for each record before @end, from nl_bit_set()
  * @end: the place where the cursor has found the log's end
  *
- * The records before @end are made durable, too: after a restart without a power cut, the end of the
- * tail may still be in the CPU's caches. After a power cut during this function, no decision counts, or
- * all do.
+ * The records before @end are made durable, too. After a restart without a power cut, the end of the tail
+ * may still be in the CPU's caches. After a power cut during this function, no decision counts, or all do.
  *
  * Context: Nothing else uses the log.
  * Return: 0; -EEXIST: there are decisions; -EUCLEAN: the log is damaged.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The name log: changes of names and attributes, made durable in persistent memory before the lower file
- * system has them on storage, and found again after a crash.
+ * The name log: changes of names and attributes, durable in persistent memory before the lower file system
+ * has them on storage. They are found again after a crash.
  *
  * This is the only code that writes a name log's region. Core functions don't sleep, lock or allocate:
  * the caller does all allocation and locking. A change goes through these steps:

@@ -205,7 +205,7 @@ void pm_fence(void);
 #endif
 
 /*
- * Milliseconds before the next fence, if a switch leaves a step out: so a power cut at a random moment comes
+ * Milliseconds before the next fence, if a switch leaves a step out. So a power cut at a random moment comes
  * in between often enough to be found. The simulator of tests/core needs none, since it cuts everywhere.
  */
 #ifdef __KERNEL__

@@ -85,9 +85,8 @@ static inline bool super_rest_used(const struct super_kind *kind, void *base, u3
 }
 
 /*
- * The rest of a superblock's page is zero. If it isn't, and there is no magic either, another program
- * uses the device, even if our other copy is valid: mkswap and mkfs.vfat, for example, leave copy B
- * unchanged.
+ * The rest of a superblock's page is zero. If it isn't, and there is no magic either, another program uses
+ * the device, even if our other copy is valid. mkswap and mkfs.vfat, for example, leave copy B unchanged.
  */
 static inline enum copy_state super_copy_state(const struct super_kind *kind, void *base, u32 copy,
 					       bool whole)

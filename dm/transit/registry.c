@@ -2,11 +2,10 @@
 /*
  * Blocks that the device has refused belong to the mapped device, not to one of its tables.
  *
- * A reload creates a second target. device-mapper destroys the first target after the second runs, or
- * after the second fails to resume. So all targets are registered here. A target that is about to
- * resume takes over what earlier targets of its mapped device kept at their suspend: the failed blocks,
- * and the fact that a flush has failed. If a block doesn't fit into the new cache, the new target isn't
- * resumed.
+ * A reload creates a second target. device-mapper destroys the first target after the second runs, or after
+ * the second fails to resume. So all targets are registered here. A target that is about to resume takes
+ * over what earlier targets of its mapped device kept at their suspend. That is the failed blocks, and the
+ * fact that a flush has failed. If a block doesn't fit into the new cache, the new target isn't resumed.
  *
  * The earlier target is destroyed in any case. Its struct dtc then stays here as an orphan, without a
  * table (->ti is NULL). An orphan is freed when another table has taken its blocks, or with the mapped

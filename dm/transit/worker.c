@@ -30,8 +30,8 @@
 #define DTC_TIMED_WAIT_NS		(100 * NSEC_PER_USEC)
 
 /*
- * Polls the ready list. Other tasks get the CPU by cond_resched(), but the worker stays runnable: if it
- * slept on the writer's CPU, each new block would wake it there again.
+ * Polls the ready list. Other tasks get the CPU by cond_resched(), but the worker stays runnable. If the
+ * worker slept on the writer's CPU, each new block would wake it there again.
  */
 static void dtc_busy_poll(struct dtc *t)
 {

@@ -26,7 +26,7 @@ struct dwl_segment {
 };
 
 /*
- * True if the bio fails instead of waiting. That ends when a part of the bio is written: after -EAGAIN
+ * True if the bio fails instead of waiting. A bio of which a part is written waits, because after -EAGAIN
  * the old data must still be there. (If device-mapper has split a write into several bios, some may be
  * written.)
  */

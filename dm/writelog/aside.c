@@ -45,7 +45,7 @@
 /* A search for blocks that the origin refuses. */
 struct dwl_search {
 	u64 sector, end;		/* what is left of the failed bio */
-	unsigned long begun;		/* in jiffies */
+	unsigned long start;		/* in jiffies */
 	bool late;			/* the budget is used up */
 	u32 nr;				/* entries of w->aside.blocks, found ones included */
 };
@@ -126,15 +126,15 @@ static int dwl_try_block(struct dwl *w, u64 block, u64 value)
 	return err;
 }
 
-static bool dwl_aside_late(unsigned long begun)
+static bool dwl_aside_late(unsigned long start)
 {
-	return time_after(jiffies, begun + DWL_ASIDE_BUDGET);
+	return time_after(jiffies, start + DWL_ASIDE_BUDGET);
 }
 
-/* No retries for a while. Those that have just ended, or the search, began at @begun. */
-static void dwl_aside_pause(struct dwl *w, unsigned long begun)
+/* No retries for a while. Those that have just ended, or the search, began at @start. */
+static void dwl_aside_pause(struct dwl *w, unsigned long start)
 {
-	w->aside.pause_end = jiffies + DWL_ASIDE_PAUSE * (jiffies - begun);
+	w->aside.pause_end = jiffies + DWL_ASIDE_PAUSE * (jiffies - start);
 }
 
 /* Tries the extent's blocks that are in the failed bio. Adds refused ones at w->aside.blocks[s->nr]. */
@@ -154,7 +154,7 @@ static int dwl_find_in_extent(struct dwl *w, const struct dwl_extent *extent, st
 			return err;
 		if (err)
 			w->aside.blocks[s->nr++].block = at >> w->block_shift;
-		s->late = dwl_aside_late(s->begun);
+		s->late = dwl_aside_late(s->start);
 		if (s->late)
 			w->aside.search_from = at + step;
 	}
@@ -190,7 +190,7 @@ int dwl_aside_find(struct dwl *w, int err)
 {
 	struct dwl_search s = {
 		.sector = w->failed_sector, .end = w->failed_sector + w->failed_sectors,
-		.begun = jiffies, .nr = w->aside.nr,
+		.start = jiffies, .nr = w->aside.nr,
 	};
 	int other = 0;
 	u32 i;
@@ -203,7 +203,7 @@ int dwl_aside_find(struct dwl *w, int err)
 		other = dwl_find_in_extent(w, &w->extents[i], &s);
 		cond_resched();
 	}
-	dwl_aside_pause(w, s.begun);
+	dwl_aside_pause(w, s.start);
 	if (!s.late)
 		w->aside.search_from = 0;
 	if (other)
@@ -283,13 +283,13 @@ static u64 dwl_aside_try_block(struct dwl *w, u64 block, u64 value, int *err)
 static int dwl_aside_try(struct dwl *w, const struct dwl_gen *gen)
 {
 	u32 i, nr = w->aside.nr, first = w->aside.retry_from;
-	unsigned long begun = jiffies;
+	unsigned long start = jiffies;
 	bool any = false;
 	int err = 0;
 
 	for (i = 0; i < nr; i++)
 		w->aside.blocks[i].written = 0;
-	for (i = 0; i < nr && err != -EINTR && !dwl_aside_late(begun); i++) {
+	for (i = 0; i < nr && err != -EINTR && !dwl_aside_late(start); i++) {
 		struct dwl_aside_block *aside = &w->aside.blocks[(first + i) % nr];
 		u64 value = dwl_aside_value(w, aside->block);
 
@@ -299,7 +299,7 @@ static int dwl_aside_try(struct dwl *w, const struct dwl_gen *gen)
 		any |= aside->written;
 	}
 	w->aside.retry_from = (first + i) % nr;
-	dwl_aside_pause(w, begun);
+	dwl_aside_pause(w, start);
 	if (err == -EINTR)
 		return err;
 	return any ? dwl_aside_written(w) : 0;

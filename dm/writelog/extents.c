@@ -32,7 +32,7 @@ bool dwl_extent_add(struct dwl *w, u64 sector, u64 value, u32 max)
 }
 
 /*
- * True if the flush in flight covers this version of a block: it was written as a neighbour, and its
+ * True if the flush in flight covers this version of a block. The block was written as a neighbour, so its
  * own generation need not write it again. If the flush fails, all is written again.
  */
 bool dwl_in_flush(const struct dwl *w, u64 sector, u64 value)

@@ -8,13 +8,13 @@
 struct dwl_number {
 	const char *key;
 	size_t offset;
-	u32 least, max;
+	u32 min, max;
 	bool later;			/* may be set by message */
 	bool once;			/* one-time option: not part of the table line in the status */
 };
 
-#define DWL_NUMBER(key, least, max, later) \
-	{ #key, offsetof(struct dwl_params, key), least, max, later }
+#define DWL_NUMBER(key, min, max, later) \
+	{ #key, offsetof(struct dwl_params, key), min, max, later }
 
 static const struct dwl_number dwl_numbers[] = {
 	DWL_NUMBER(slots, 1, 256, false),
@@ -44,7 +44,7 @@ static int dwl_set_number(struct dwl *w, const char *key, const char *value, boo
 			continue;
 		if (later && !number->later)
 			return -EPERM;
-		if (kstrtou32(value, 10, &n) || n < number->least || n > number->max)
+		if (kstrtou32(value, 10, &n) || n < number->min || n > number->max)
 			return -ERANGE;
 		WRITE_ONCE(*dwl_number_at(w, number), n);
 		if (!number->once)

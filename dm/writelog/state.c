@@ -3,9 +3,9 @@
  * A target's life: resume loads the log and starts the worker, suspend stops the worker. Message flush,
  * and cleaner mode.
  *
- * The log is opened for writing and replayed at the table's first resume, not when the table is loaded:
- * until then another table of the mapped device may be using the log. A suspended table that was
- * replaced never runs again; device-mapper destroys it.
+ * The log is opened for writing and replayed at the table's first resume, not when the table is loaded.
+ * Until then another table of the mapped device may be using the log. A suspended table that was replaced
+ * never runs again; device-mapper destroys it.
  */
 #include <linux/sched/mm.h>
 

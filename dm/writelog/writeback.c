@@ -2,10 +2,10 @@
 /*
  * The worker: writes generations back, one at a time, the oldest first.
  *
- * Writeback begins when the log is fuller than the high mark, and goes on to the low mark. It also runs
- * for the message flush, for cleaner mode, when the index is too large, when a writer waits, and while
- * writeback fails, to notice that the origin has recovered. The worker seals generations after their
- * writers have left.
+ * Writeback begins when the log is fuller than the high mark, and goes on to the low mark. It also runs for
+ * the message flush, for cleaner mode, when the index is too large, and when a writer waits. While writeback
+ * fails, it runs to notice that the origin has recovered. The worker seals generations after their writers
+ * have left.
  *
  * With each batch go blocks of younger generations that lie beside its blocks (neighbours.c).
  *

@@ -233,8 +233,9 @@ void fb_names_begin_remove(struct fb_name_record *rec, struct dentry *dentry)
  * @flags: of renameat2()
  * @unsynced: the file has data that no sync call has made durable
  *
- * A file that takes the place of another has its data first, as on the file system below: what was synced
- * in the other is not lost for something that nothing has synced. So commits wait for storage then.
+ * The data of a file that takes the place of another become durable first, as on the file system below.
+ * Otherwise synced data of the other file would be lost for data that no call has synced. So commits wait
+ * for storage then.
  *
  * Context: process, after fb_begin_below(). Sleeps.
  */

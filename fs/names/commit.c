@@ -101,8 +101,8 @@ bool fb_names_have_times(const struct fb_inode *fi)
  * fb_names_keep_birth() - make the record of a file's creation durable, if it has one
  * @fi: the inode
  *
- * Before pages in PMem name the file by its handle: if storage then doesn't have the file, its handle may
- * be another's, and the log says whose the pages are.
+ * Called before pages in PMem name the file by its handle. If a crash leaves storage without the file, its
+ * handle may become another file's. The log then says whose the pages are.
  *
  * Context: process. Sleeps.
  */

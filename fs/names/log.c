@@ -95,8 +95,8 @@ void fb_names_beat(struct fb_names *names)
  * fb_names_switch_off() - a change was made, or will be, that leaves no record
  * @names: log
  *
- * For a second at least: what can't be recorded may come again and again, and each time the log is switched
- * on costs a commit of the lower journal.
+ * The log stays off for a second at least. Changes that can't be recorded may come again and again, and to
+ * switch the log on costs a commit of the lower journal.
  *
  * Context: process; fb_sb.changes is held, so that the log isn't switched on meanwhile.
  */

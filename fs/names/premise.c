@@ -2,8 +2,8 @@
 /*
  * Which file systems below can have a name log.
  *
- * Recovery takes for granted that storage has a prefix of the lower journal's transactions, and that a
- * directory's change counter is in the same transaction as its change. That holds for ext4 with its journal
+ * Recovery takes two things for granted: storage has a prefix of the lower journal's transactions, and a
+ * directory's change counter is in the same transaction as the change. Both hold for ext4 with its journal
  * and for xfs of version 5. What a file system is made of is read from its superblock on storage, not
  * probed; how it is mounted, from the options that it shows.
  */

@@ -7,8 +7,8 @@
  *	fb_names_end()		its record, before the locks below are given back
  *	fb_names_note()		the inode knows what a sync call has to commit
  *
- * All three are called under the lock of the upper inodes that change, and the first two under the locks
- * of the lower directories, between fb_begin_below() and fb_end_below().
+ * All three are called between fb_begin_below() and fb_end_below(), under the lock of the upper inodes that
+ * change. The first two are called under the locks of the lower directories, too.
  *
  * A change that the log holds only in part has a barrier before its record: commits wait until storage has
  * the change. A directory whose counter is not what our last change has left there, and a change for which
@@ -36,8 +36,9 @@ static bool fb_is_creation(const struct nl_change *c)
 }
 
 /*
- * What a new object has from its directory, or from a security module. xfs sets an inherited ACL after the
- * creation, so the counter of a new directory doesn't say that storage has the ACL. Its ctime does.
+ * Records what a new object has from its directory or from a security module. xfs sets an inherited ACL
+ * after the creation. So the ctime of a new directory says that storage has the ACL, and its counter
+ * doesn't.
  */
 static void fb_record_extras(struct fb_name_record *rec, struct dentry *lower)
 {
@@ -136,8 +137,9 @@ static bool fb_record_counts_moved(const struct fb_name_record *rec)
 }
 
 /*
- * A file gets its first name. Without that storage deletes the file after a crash, and replay makes it again:
- * as it was created, if the log still has that, and without data that a sync call has made durable below.
+ * A file gets its first name. If storage lacks the name, it deletes the file after a crash, and replay makes
+ * the file again. That needs the creation in the log, and would lose data that a sync call has made durable
+ * below.
  */
 static bool fb_names_need_storage(const struct fb_name_record *rec)
 {

@@ -5,8 +5,8 @@
  *
  * A page that is given up may still be busy: hardware holds it, or a pipe that got it from vmsplice(). Only
  * unmount waits for the holders, and not for long. The page has no record any more, but waits in busy_pages
- * until the last holder has let go: what a holder reads from it, or stores in it, is no other file's. No
- * mapping has the page, so there are no new holders.
+ * until the last holder has let go. So a holder reads and stores no other file's data. No mapping has the
+ * page, so there are no new holders.
  */
 #include <linux/sched/signal.h>
 

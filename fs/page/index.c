@@ -29,15 +29,15 @@
  *	 |_______________________|_____ invalidate _________|'
  *				 '-------- touch -----------'
  *
- * A page of a pinned range (pin/tree.c) is resident: it changes its state like the others,
- * but waits on a list of its own where reclaim doesn't look.
+ * A page of a pinned range (pin/tree.c) is resident. It changes its state like other pages, but is on a list
+ * of its own, where reclaim doesn't look.
  *
  * A page enters as clean if the lower file has it durably: it was not changed since the last sync
  * (fb_move_in()). entry.c has how pages enter and leave the index.
  *
- * Before a byte of a page changes, the lower file system has set space aside for it, with the rights and
- * the quota of the task that changes it (page->has_space). A folio that was dirty has space. What was
- * copied from a clean one may come from a hole; the first write or store sees to space (vfs/write.c,
+ * Before a byte of a page changes, the lower file system has set space aside for the page (page->has_space).
+ * The space is charged to the task that changes the page. A dirty folio has space; a clean one may be a
+ * hole. So the first write or store to a page that was copied from a clean folio sees to space (vfs/write.c,
  * vfs/mkwrite.c). Until then the lower file has the same bytes, and writeback writes none.
  *
  * The record on PMem knows the three states; the flags are DRAM's. Every change of the status word is made

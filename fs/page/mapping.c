@@ -2,23 +2,22 @@
 /*
  * What the kernel finds in the struct page of a DAX page: ->mapping and ->index.
  *
- * Linux names a futex that processes share by the inode of the page's mapping and by the page's
- * index (get_futex_key()). A page that moves between the lower page cache and PMem must keep that
- * name, or a waiter is never woken. So a DAX page in an index has its file's page index, and a
- * mapping whose host is the lower inode. The mapping is not the lower inode's own: set_page_dirty()
- * calls the mapping's dirty_folio(), and the lower file system's would take the page for its own.
- * Writers through page table entries and get_user_pages() are known without it (index.c,
- * "stored").
+ * Linux names a futex that processes share by the inode of the page's mapping and by the page's index
+ * (get_futex_key()). A page that moves between the lower page cache and PMem must keep that name, or a
+ * waiter is never woken. So a DAX page in an index has its file's page index, and a mapping whose host is
+ * the lower inode. The mapping is not the lower inode's own, because set_page_dirty() calls the mapping's
+ * dirty_folio(). The lower file system's would take the page for its own. Writers through page table entries
+ * and get_user_pages() are known without it (index.c, "stored").
  *
  * A page that left its index while a task holds it gets the mapping fb_gone, which has no host.
  * get_futex_key() then looks the address up again, and finds the page that is mapped there now. With
  * no mapping at all it would return EFAULT. No page table has such a page, so that ends.
  *
  * Lifetime. fb_inode and lower inodes are freed after a grace period, which get_futex_key() and
- * get_user_pages_fast() rely on. set_page_dirty_lock() and others that call into the mapping hold
- * the folio lock and a reference: so a page with references changes its mapping under the folio
- * lock. set_page_dirty() under the page table's lock finds the page mapped, and no mapped page leaves
- * its index. fb_page_unname() is called for each page before the module's text may go.
+ * get_user_pages_fast() rely on. set_page_dirty_lock() and others that call into the mapping hold the folio
+ * lock and a reference. So a page with references changes its mapping under the folio lock. set_page_dirty()
+ * under the page table's lock finds the page mapped, and no mapped page leaves its index. fb_page_unname()
+ * is called for each page before the module's text may go.
  *
  * Pages of an emulated device are ordinary memory with owners of their own: they get no mapping. They
  * are mapped as special, so get_user_pages() refuses them, and a shared futex fails with EFAULT.

@@ -204,8 +204,8 @@ int fb_record_for_pages(struct fb_inode *fi)
  *
  * The caller has a reference of its own: the pin may go.
  *
- * Return: the lower file that was open for writeback. The caller closes it when it has given io_sem back,
- * by __fput_sync() and not by a delayed fput(): the lower file system shall be free to unmount after us.
+ * Return: the lower file that was open for writeback. The caller closes it after giving io_sem back, by
+ * __fput_sync(). A delayed fput() would keep the lower file system from being unmounted right after us.
  */
 struct file *fb_record_forget(struct fb_inode *fi)
 {

@@ -147,8 +147,8 @@ struct fb_times fb_times_now(struct fb_inode *fi)
  * @fi: the inode; io_sem is held in either way, or wb_lock
  * @times: from before it
  *
- * A time in the record that was newer than the lower one already before the fsync goes: the clock was set
- * back, and recovery would take the record's time for the newer one.
+ * If the record's time was newer than the lower one already before the fsync, the clock was set back.
+ * Recovery would take the record's time for the newer one, so it is removed.
  */
 void fb_times_are_below(struct fb_inode *fi, const struct fb_times *times)
 {
@@ -219,9 +219,9 @@ static int fb_recover_time_run(void *arg)
  * @time: of the record, or 0
  * @wb_file: the lower file
  *
- * The caller does this before it changes the file's size, which keeps the times: a crash in between
- * may leave the new size with a ctime of then, but never without the mtime. A file is usable with wrong
- * times: an error is said, and no more.
+ * The caller does this before it changes the file's size, which keeps the times. A crash in between may
+ * leave the new size with a ctime of that moment, but never without the mtime. A file is usable with wrong
+ * times, so an error leads to a message alone.
  */
 void fb_recover_time(struct fb_inode *fi, s64 time, struct file *wb_file)
 {

@@ -3,8 +3,8 @@
  * How many pages may be pinned: by one user, and on the mount. PMem is not memory, so RLIMIT_MEMLOCK
  * doesn't bound it; the mount options pin_limit and pin_limit_user do.
  *
- * A file with a pinned page keeps its file record, so the number of files is limited, too: half of the
- * records may be of files with pinned pages, and a quarter for one user.
+ * A file with a pinned page keeps its file record, so the number of such files is limited, too. They may
+ * have half of the records, and those of one user a quarter.
  *
  * A user is charged for pages when they are pinned, before they are in PMem. A user that pins a page twice is
  * charged once; if two users pin the same page, each is charged. The same holds for files.

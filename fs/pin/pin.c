@@ -86,8 +86,8 @@ static int fb_pin_some(struct fb_inode *fi, const struct fb_pin_owner *owner, pg
  * @last: last page
  * @mark: becomes what fb_pin_undo() wants
  *
- * Return: 0; -ENOMEM over a limit, -EINTR if the task is killed, -ENOENT if the pin is to stay with a
- * file that has no name left: then nothing has changed.
+ * Return: 0; -ENOMEM over a limit, -EINTR if the task is killed, -ENOENT if the pin is to stay with a file
+ * that has no name left. After an error nothing has changed.
  */
 int fb_pin_range(struct fb_inode *fi, const struct fb_pin_owner *owner, pgoff_t first, pgoff_t last,
 		 u64 *mark)

@@ -4,9 +4,9 @@
  * has changed.
  *
  * They are absolute. So the committed records are read once, in their order, and each object gets what it
- * had after the last of them, in one change. What an object has already isn't set. Extended attributes
- * are set before, as their records come: an ACL changes the mode, and chmod the ACL's mask, so the last
- * mode gives both what they were.
+ * had after the last of them, in one change. What an object has already isn't set. Extended attributes are
+ * set before, in the order of their records. An ACL changes the mode, and chmod changes the ACL's mask, so
+ * the last mode gives both what they were.
  *
  * The mtime of a regular file has two sources: records of the name log, and the file record of the page
  * store, which an absorbed sync wrote. A file that is made again gets

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Which records of a name log storage has: core/names/judge.c asks, this file looks at the lower file
- * system, and says why mount fails if storage can't be explained.
+ * Decides which records of a name log storage has. core/names/judge.c asks, and this file looks at the lower
+ * file system. If storage can't be explained, it says why mount fails.
  *
- * What is seen through the lower inodes is in memory. The caller has committed the lower journal before:
- * so what is seen is on storage, too, and a decision stays right if power fails after it.
+ * What is seen through the lower inodes is in memory. The caller has committed the lower journal before. So
+ * what is seen is on storage, too, and a decision stays right if power fails after it.
  */
 #include <linux/iversion.h>
 #include <linux/vmalloc.h>

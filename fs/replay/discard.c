@@ -4,9 +4,9 @@
  *
  * Giving up changes no name and no attribute below. Each creation in the log is looked for by its handle and
  * its time of birth. If storage has it, its pages stay and meet their file as always. If storage lacks it,
- * its pages are freed: nothing leads to them any more, and the lower file system may give the handle to
- * another file, which must not get them. Where the time of birth isn't known, a handle proves nothing, and
- * the pages are freed, too. Records behind a damaged one aren't known, and their pages stay.
+ * its pages are freed. The lower file system may give the handle to another file, which must not get these
+ * pages. Where the time of birth isn't known, a handle proves nothing, and the pages are freed, too. Records
+ * behind a damaged one aren't known, and their pages stay.
  *
  * What an unfinished replay has moved to staging is set aside first. The pages are freed before the log is
  * emptied, so that no page of a lost file outlives the log. After a power cut in between, mount has to be

@@ -29,8 +29,9 @@
  *      folder of the log's last life, and empties the log once more only after that folder is gone, durably.
  *      What fails here is told and ends nothing.
  *
- * fb_names_start() commits the lower journal before the log's next life begins, also behind an empty log:
- * its records take their counters from memory, so what was changed here must not be lost by the next crash.
+ * fb_names_start() commits the lower journal before the log's next life begins, also behind an empty log.
+ * The records of that life take their counters from memory, so the next crash must not lose what was changed
+ * here.
  *
  * An error ends the mount, and log, decisions and file records stay as they are.
  */

@@ -153,7 +153,7 @@ int fb_absorb(struct fb_inode *fi)
 	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
 	unsigned long pages = fb_track_count(fi);
 	int err = fb_absorb_refuses(fi, pages);
-	u64 begun = ktime_get_ns();
+	u64 start_ns = ktime_get_ns();
 	struct fb_tracker taken;
 
 	lockdep_assert_held(&fi->sync_lock);
@@ -164,7 +164,7 @@ int fb_absorb(struct fb_inode *fi)
 		if (err)
 			fb_track_again(fi, &taken);
 		else
-			fb_cost_absorbed(fsb, pages, begun);
+			fb_cost_absorbed(fsb, pages, start_ns);
 		fb_track_free(&taken);
 	}
 	if (err == -ENOSPC)

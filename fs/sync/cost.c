@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Two costs decide where a sync call's volatile pages go: what the lower fsync of so many pages takes, and
- * what moving so many pages into PMem takes. Both are measured all the time, for each mount.
+ * Two costs decide where a sync call's volatile pages go: that of a lower fsync of so many pages, and that
+ * of moving so many pages into PMem. Both are measured all the time, for each mount.
  *
  * A cost has two parts: the call, whatever its size, and each page. A call with few pages says what the call
  * takes; a call with many pages says what a page takes. Neither part is left higher than a whole call was.
@@ -68,32 +68,32 @@ static void fb_cost_sample(struct fb_cost *cost, unsigned long pages, u64 ns)
  * fb_cost_lower() - a lower fsync has ended well
  * @fsb: the mount
  * @pages: how many volatile pages it has made durable; it had nothing else to do
- * @begun: ktime_get_ns() before it
+ * @start_ns: ktime_get_ns() before it
  */
-void fb_cost_lower(struct fb_sb *fsb, unsigned long pages, u64 begun)
+void fb_cost_lower(struct fb_sb *fsb, unsigned long pages, u64 start_ns)
 {
-	fb_cost_sample(&fsb->lower_cost, pages, ktime_get_ns() - begun);
+	fb_cost_sample(&fsb->lower_cost, pages, ktime_get_ns() - start_ns);
 }
 
 /**
  * fb_cost_absorbed() - a sync has been absorbed
  * @fsb: the mount
  * @pages: how many pages it has moved
- * @begun: ktime_get_ns() before it
+ * @start_ns: ktime_get_ns() before it
  */
-void fb_cost_absorbed(struct fb_sb *fsb, unsigned long pages, u64 begun)
+void fb_cost_absorbed(struct fb_sb *fsb, unsigned long pages, u64 start_ns)
 {
-	fb_cost_sample(&fsb->absorbed_cost, pages, ktime_get_ns() - begun);
+	fb_cost_sample(&fsb->absorbed_cost, pages, ktime_get_ns() - start_ns);
 }
 
 /**
  * fb_cost_overwritten() - a write has put a page into PMem ahead of the sync
  * @fsb: the mount
- * @begun: ktime_get_ns() before it
+ * @start_ns: ktime_get_ns() before it
  */
-void fb_cost_overwritten(struct fb_sb *fsb, u64 begun)
+void fb_cost_overwritten(struct fb_sb *fsb, u64 start_ns)
 {
-	fb_average(&fsb->absorbed_cost.page, ktime_get_ns() - begun);
+	fb_average(&fsb->absorbed_cost.page, ktime_get_ns() - start_ns);
 }
 
 /**

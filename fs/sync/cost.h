@@ -6,9 +6,9 @@
 #include "../forebay.h"
 
 void fb_costs_init(struct fb_sb *fsb);
-void fb_cost_lower(struct fb_sb *fsb, unsigned long pages, u64 begun);
-void fb_cost_absorbed(struct fb_sb *fsb, unsigned long pages, u64 begun);
-void fb_cost_overwritten(struct fb_sb *fsb, u64 begun);
+void fb_cost_lower(struct fb_sb *fsb, unsigned long pages, u64 start_ns);
+void fb_cost_absorbed(struct fb_sb *fsb, unsigned long pages, u64 start_ns);
+void fb_cost_overwritten(struct fb_sb *fsb, u64 start_ns);
 unsigned long fb_cost_limit(const struct fb_sb *fsb);
 bool fb_cost_again(struct fb_sb *fsb);
 

@@ -31,11 +31,11 @@ void fb_latencies_free(struct fb_sb *fsb)
  * fb_latency_add() - a sync call has ended well
  * @inode: the file or directory
  * @kind: what the call waited for
- * @begun: when it began, by ktime_get_ns()
+ * @start_ns: when it began, by ktime_get_ns()
  */
-void fb_latency_add(struct inode *inode, enum fb_sync_kind kind, u64 begun)
+void fb_latency_add(struct inode *inode, enum fb_sync_kind kind, u64 start_ns)
 {
-	u64 ns = ktime_get_ns() - begun;
+	u64 ns = ktime_get_ns() - start_ns;
 
 	latency_add(&FB_SB(inode->i_sb)->sync_latencies[kind], ns);
 	trace_fb_sync(inode, kind, ns);

@@ -7,6 +7,6 @@
 
 int fb_latencies_init(struct fb_sb *fsb);
 void fb_latencies_free(struct fb_sb *fsb);
-void fb_latency_add(struct inode *inode, enum fb_sync_kind kind, u64 begun);
+void fb_latency_add(struct inode *inode, enum fb_sync_kind kind, u64 start_ns);
 
 #endif

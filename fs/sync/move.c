@@ -2,8 +2,8 @@
 /*
  * A page's way into PMem: from the lower page cache, or with bytes that the caller has.
  *
- * How a page moves, with its range locked exclusively (range_lock.c), so that no write, fault or direct I/O
- * is between its decision where the page is and its last byte:
+ * A page moves with its range locked exclusively (range_lock.c). So no write, fault or direct I/O is between
+ * its decision where the page is and its last byte. The steps:
  *   1. the lower folio is locked: that waits for a fault that has found the folio and is about to map it,
  *      and keeps a fault-around from mapping it;
  *   2. it is unmapped, so that what was stored through page tables is in it and the next access faults;

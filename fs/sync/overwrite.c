@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Absorption ahead of the sync. A file whose last sync needed PMem, and that hasn't taken many more
- * pages since than before that sync, will probably be synced again soon. A write that replaces a whole page
- * of such a file, or begins a new last page, goes to PMem at once and not through the lower file's page
- * cache.
+ * Absorption ahead of the sync. A file will probably be synced again soon if its last sync needed PMem, and
+ * it hasn't taken many more pages since than before that sync. A write that replaces a whole page of such a
+ * file goes to PMem at once, not through the lower file's page cache. So does a write that begins a new last
+ * page.
  *
  * The lower file must have data there, or space set aside beyond its end (reserve.c), so that there is
  * space when the page is written back. If it has neither, or the page can't move now, the write is an
@@ -161,7 +161,7 @@ ssize_t fb_overwrite(struct fb_inode *fi, struct kiocb *iocb, struct iov_iter *f
 {
 	pgoff_t index = iocb->ki_pos >> PAGE_SHIFT;
 	bool measured = !(fi->overwritten % FB_OVERWRITE_MEASURED);
-	u64 begun = measured ? ktime_get_ns() : 0;
+	u64 start_ns = measured ? ktime_get_ns() : 0;
 	struct fb_range range;
 	size_t len;
 
@@ -173,7 +173,7 @@ ssize_t fb_overwrite(struct fb_inode *fi, struct kiocb *iocb, struct iov_iter *f
 	if (!len)
 		return 0;
 	if (measured)
-		fb_cost_overwritten(FB_SB(fi->vfs_inode.i_sb), begun);
+		fb_cost_overwritten(FB_SB(fi->vfs_inode.i_sb), start_ns);
 	fi->overwritten++;
 	iocb->ki_pos += len;
 	fb_count(FB_SB(fi->vfs_inode.i_sb), FB_PAGES_ABSORBED, 1);

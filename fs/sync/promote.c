@@ -8,9 +8,9 @@
  *     pages last (fb_promote());
  *   - at the next fault, or after the next write (vfs/fault.c, vfs/write.c);
  *   - all of them, waiting for space, if the range is pinned (vfs/range_ioctl.c).
- * A page that can't move when a MAP_SYNC mapping is made is written back and leaves the lower page
- * cache, so that it isn't in the way later. A fault on such a mapping maps a volatile page in three cases
- * only: a busy page that is read, an immutable file, a file that has lost its last name (vfs/fault.c).
+ * If a page can't move when a MAP_SYNC mapping is made, it is written back and leaves the lower page cache.
+ * So it isn't in the way later. A fault on such a mapping maps a volatile page in three cases only: the page
+ * is busy and is read, the file is immutable, or the file has lost its last name (vfs/fault.c).
  *
  * Each page moves as in move.c.
  */

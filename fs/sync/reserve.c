@@ -77,7 +77,7 @@ static void fb_invalidate_unchanged(struct fb_inode *fi, pgoff_t index)
  * @lower: an open lower file
  * @index: the page
  *
- * Afterwards the page has space below, or is not in PMem any more. It stays in PMem if it can: the source of
+ * Afterwards the page has space below, or is not in PMem any more. It stays in PMem if it can. The source of
  * the write may be a MAP_SYNC mapping of the same page, and a fault there would promote the page again.
  *
  * Context: process, under the inode's i_rwsem. Sleeps.
@@ -155,7 +155,7 @@ bool fb_reserve(struct fb_inode *fi, struct file *lower, loff_t end)
  * @lower: an open lower file of the last writer
  *
  * Takes the inode's i_rwsem, so that nothing is appended meanwhile. Writeback may continue: it writes
- * nothing beyond the size. An asynchronous write through a file that was opened since may be in flight: it
+ * nothing beyond the size. An asynchronous write through a file that was opened since may be in flight. It
  * ends before the range is locked, and so before the size is read.
  *
  * Context: process. Sleeps.

@@ -13,11 +13,10 @@
  * moved like any other. The readers keep a snapshot: the old struct page, which waits in busy_pages
  * (page/alloc.c) or is the lower folio.
  *
- * A DAX page that is busy and stored may change at any time without a trace. It is copied by each
- * writeback and never becomes clean, so a sync keeps it, and drain fails with EBUSY. A call that takes a
- * range out of the file doesn't wait: the last copy below counts, and the page leaves the file, as a pinned
- * folio leaves a file of the lower file system. Unmount doesn't wait either: no later store can be
- * acknowledged.
+ * A DAX page that is busy and stored may change at any time without a trace. It is copied by each writeback
+ * and never becomes clean, so a sync keeps it, and drain fails with EBUSY. A call that takes a range out of
+ * the file doesn't wait. The last copy below counts, and the page leaves the file, as a pinned folio leaves
+ * a file of the lower file system. Unmount doesn't wait either: no later store can be acknowledged.
  *
  * A volatile page that is busy and stored doesn't move.
  */

@@ -144,7 +144,7 @@ static void fb_sync_names_below(struct fb_inode *fi, const struct fb_sync *sync,
 /* The lower fsync, without sync_lock. If it fails, all that was taken is given back. */
 static int fb_sync_run(struct fb_inode *fi, struct file *lower, bool datasync, struct fb_sync *sync)
 {
-	u64 begun = ktime_get_ns();
+	u64 start_ns = ktime_get_ns();
 	int err = fb_lower_fsync(fi, lower, datasync);
 
 	if (err) {
@@ -156,7 +156,7 @@ static int fb_sync_run(struct fb_inode *fi, struct file *lower, bool datasync, s
 	} else {
 		/* PMem can't do the rest, so there is no choice whatever that costs. */
 		if (!sync->needs_sync && !sync->needs_fsync && !sync->taken.overflow)
-			fb_cost_lower(FB_SB(fi->vfs_inode.i_sb), sync->taken.nr_pages, begun);
+			fb_cost_lower(FB_SB(fi->vfs_inode.i_sb), sync->taken.nr_pages, start_ns);
 		fb_track_busy(fi, &sync->taken);
 		fb_sync_names_below(fi, sync, datasync);
 		if (fb_sync_has_news(fi, sync, datasync))
@@ -203,8 +203,8 @@ int fb_sync_below(struct fb_inode *fi, struct file *lower, bool datasync)
  * What was written behind that size since may not be durable.
  *
  * Context: process; takes io_sem. Sleeps.
- * Return: 0; -EAGAIN if the file was truncated meanwhile, or was truncated before and the record can't say
- * so: then the lower fsync makes the size durable that it has now; or fb_record_lock()'s error.
+ * Return: 0; fb_record_lock()'s error; or -EAGAIN: the file was truncated meanwhile, or was truncated before
+ * and the record can't say so. Then the lower fsync makes the present size durable.
  */
 int fb_sync_size(struct fb_inode *fi, const struct fb_size_seen *end, bool datasync)
 {
@@ -284,7 +284,7 @@ int fb_sync_inode(struct fb_inode *fi, struct file *file, struct file *lower, lo
 {
 	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
 	struct fb_size_seen end_of_file;
-	u64 begun = ktime_get_ns();
+	u64 start_ns = ktime_get_ns();
 	enum fb_sync_kind kind;
 	bool relies;
 	int err = 0;
@@ -315,7 +315,7 @@ int fb_sync_inode(struct fb_inode *fi, struct file *file, struct file *lower, lo
 		}
 	}
 	if (!err)
-		fb_latency_add(&fi->vfs_inode, kind, begun);
+		fb_latency_add(&fi->vfs_inode, kind, start_ns);
 	return err;
 }
 

@@ -31,10 +31,10 @@ static void fb_was_synced(struct fb_inode *fi)
  * @fsb: the mount
  *
  * Mapped stores are flushed, and what is volatile is the lower file system's to sync. Only then are the
- * sizes noted that the files had before. Of two calls at once, one may note what the other has seen and
- * not yet made durable: a crash in between may leave zeros where something was appended, which no call had
- * told to be durable. A lock that keeps them apart would be held over the lower sync, and so be one more
- * way to what docs/decisions/locks.md says of freezing.
+ * sizes noted that the files had before. Of two calls at once, one may note a size that the other has seen
+ * and not yet made durable. A crash in between may leave zeros in place of appended bytes, which no call has
+ * acknowledged. A lock that keeps the calls apart would be held over the lower sync. It would be one more
+ * way to the deadlock that docs/decisions/locks.md describes for freezing.
  *
  * Return: 0 or the lower file system's error.
  */

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The tracker remembers which volatile pages were written since the last sync, as long as they are in few
- * ranges. A sync goes by it, and not by the lower file's dirty marks: a page that the lower file system wrote
- * on its own account is no longer dirty there, and still not durable before a journal commit and a disk
- * flush. Moved to PMem, it is.
+ * ranges. A sync goes by the tracker, not by the lower file's dirty marks. A page that the lower file system
+ * has written by itself is no longer dirty there. It is not durable before a journal commit and a disk
+ * flush, or before it moves to PMem.
  *
  * Invariant: a volatile page that was changed and not made durable since is in
  * a range, or the tracker has overflowed. Pages are noted after the change and

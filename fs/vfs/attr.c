@@ -67,9 +67,9 @@ int fb_getattr(struct mnt_idmap *idmap, const struct path *path, struct kstat *s
 }
 
 /*
- * Mode and owner stay, and so does the time of change, which has the resolution of a tick: as when tar
- * sets the owner of a file that it has just made, and that has this owner already. Then nothing need be
- * done below.
+ * True if mode and owner stay, and so does the time of change, which has the resolution of a tick. Then
+ * nothing need be done below. An example is tar, which sets the owner of a file that it has just made, and
+ * that has this owner already.
  */
 static bool fb_changes_nothing(struct mnt_idmap *idmap, const struct inode *inode, const struct iattr *attr)
 {

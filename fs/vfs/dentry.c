@@ -22,10 +22,9 @@ void fb_set_lower(struct dentry *dentry, struct dentry *lower)
 }
 
 /*
- * Checks that the lower dentry is still what it was. We change names below first, then here,
- * under the lock of the upper directory: while it is taken, the two may differ.
- * The lower inode is read before the lock, and the upper one after it, so that a
- * change which is over by then is seen on both sides.
+ * Checks that the lower dentry is still what it was. We change names below first, then here, under the lock
+ * of the upper directory: while it is taken, the two may differ. The lower inode is read before the lock is
+ * taken, the upper one after that. So a change that is over by then is seen on both sides.
  */
 static int fb_d_revalidate(struct inode *parent, const struct qstr *name, struct dentry *dentry,
 			   unsigned int flags)

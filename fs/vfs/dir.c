@@ -74,17 +74,17 @@ static loff_t fb_dir_llseek(struct file *file, loff_t offset, int whence)
 static int fb_dir_fsync(struct file *file, loff_t start, loff_t end, int datasync)
 {
 	struct fb_sb *fsb = FB_SB(file_inode(file)->i_sb);
-	u64 begun = ktime_get_ns();
+	u64 start_ns = ktime_get_ns();
 	int err;
 
 	if (!fb_names_commit_all(fsb)) {
 		fb_count(fsb, FB_SYNCS_ABSORBED, 1);
-		fb_latency_add(file_inode(file), FB_SYNC_MEMORY, begun);
+		fb_latency_add(file_inode(file), FB_SYNC_MEMORY, start_ns);
 		return 0;
 	}
 	err = vfs_fsync_range(fb_lower_file(file), start, end, datasync);
 	if (!err)
-		fb_latency_add(file_inode(file), FB_SYNC_STORAGE, begun);
+		fb_latency_add(file_inode(file), FB_SYNC_STORAGE, start_ns);
 	return err;
 }
 

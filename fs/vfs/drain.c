@@ -2,8 +2,8 @@
 /*
  * The lower file system is to hold everything: drain, freeze, unmount.
  *
- * All three go in one order (fb_flush_all()): recovered pages meet their files, each file's pages are
- * written back, and then deletions and truncations become durable, those that came meanwhile among them.
+ * All three go in one order (fb_flush_all()). Recovered pages meet their files; each file's pages are
+ * written back; then deletions and truncations become durable, also those that came meanwhile.
  */
 #include <linux/sched/signal.h>
 

@@ -23,8 +23,8 @@
  * killed. docs/semantics.md tells users; lockdep is right about it.
  *
  * MAP_SYNC: a store is durable once it is flushed, without a system call. The fault
- * handler never maps a lower folio there: it moves the page to PMem first, and what
- * is needed to find it again is durable when it is mapped.
+ * handler never maps a lower folio there. It moves the page to PMem first. What is
+ * needed to find the page again is durable when the page is mapped.
  */
 #include <linux/file.h>
 #include <linux/mm.h>
@@ -193,10 +193,10 @@ static bool fb_fault_wants_dax(struct fb_inode *fi, const struct vm_fault *vmf)
 }
 
 /*
- * A page of a mapping that mlock() has locked: it is accounted. mlock() itself hears that this is too
- * much, by an error that it turns into ENOMEM; for others the page is there, and can be reclaimed. mlock()
- * faults without FAULT_FLAG_INTERRUPTIBLE, and never to store in a shared mapping. So does a
- * read of user memory in the kernel: the two look the same.
+ * Accounts a page of a mapping that mlock() has locked. If that is too much, mlock() itself gets an error,
+ * which it turns into ENOMEM. For other tasks the page is there, and can be reclaimed. mlock() faults
+ * without FAULT_FLAG_INTERRUPTIBLE, and never to store in a shared mapping. So does a read of user memory in
+ * the kernel: the two look the same.
  */
 static vm_fault_t fb_fault_locked(struct fb_inode *fi, const struct vm_fault *vmf)
 {

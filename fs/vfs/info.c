@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What a user can see of a range of a file: how many pages are where and in what state, and which parts of
- * it are attached, pinned, mapped, locked.
+ * What a user can see of a range of a file: how many pages are where, in what state; and which parts are
+ * attached, pinned, mapped, locked.
  *
  * A large range is looked at in pieces, so that no task waits for all of it. The answer is not of one
  * instant.

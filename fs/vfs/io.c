@@ -6,9 +6,9 @@
  * everything else goes to the lower file, with no lock of an inode held (range_lock.c). Direct I/O is
  * asynchronous if it lies below as a whole (direct.c).
  *
- * A copy to or from user memory runs with page faults disabled, since a fault may want what the copy
- * holds: a range, io_sem, or a lock of the lower file system. A copy that a fault stopped is continued
- * after faulting the user's page in.
+ * A copy to or from user memory runs with page faults disabled. A fault may want what the copy holds: a
+ * range, io_sem, or a lock of the lower file system. A copy that a fault stopped is continued after faulting
+ * the user's page in.
  */
 #include <linux/uio.h>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The lower file system's own ioctls. A command passes if it is in the table below: it asks, or it changes
- * the lower file system in a way that leaves what Forebay knows of it true. Anything else is -ENOTTY, for
- * any other command may:
+ * The lower file system's own ioctls. A command passes if it is in the table below. Such a command asks for
+ * something, or its change of the lower file system leaves what Forebay knows true. All others are -ENOTTY,
+ * for a command may:
  *   - move or exchange blocks below pages that are in PMem (EXT4_IOC_MOVE_EXT, XFS_IOC_SWAPEXT,
  *     XFS_IOC_EXCHANGE_RANGE, EXT4_IOC_SWAP_BOOT, BTRFS_IOC_DEFRAG, ...);
  *   - change what a file record or the cache is bound to: the generation in a file handle

@@ -30,8 +30,8 @@
  * fb_prepare_folio() - have the lower file system read the page and, for a store, reserve its space
  * @vmf: the fault; vmf->page becomes the lower page, with a reference
  *
- * There may be an entry for the page, the DAX page's: filemap_fault() would then do nothing in memory that
- * mlock() has locked, and the store would wait for ever.
+ * The DAX page may still have an entry there. In memory that mlock() has locked, filemap_fault() would then
+ * do nothing, and the store would wait for ever.
  *
  * Return: 0, or what the lower fault returned instead of a page.
  */
@@ -164,8 +164,8 @@ static vm_fault_t fb_space_for_store(struct fb_inode *fi, struct vm_fault *vmf)
  * @vmf: the fault
  * @mapped: there may be an entry, which goes first
  *
- * Time stamps change under the freeze protection that is made for faults: a fault has a lock of the address
- * space, inside of which a task may not wait for a freeze to end.
+ * Time stamps change under the freeze protection that is made for faults. A fault holds a lock of the
+ * address space, under which a task may not wait for the end of a freeze.
  *
  * Return: VM_FAULT_NOPAGE if there is an entry now that is writable, or a new look must be taken; 0 if the
  * page isn't a DAX page any more; or an error.

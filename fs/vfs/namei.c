@@ -2,8 +2,8 @@
 /*
  * Names: every change is made below first and mirrored here on success.
  *
- * Every name is looked up again under the lock of the lower directory before it is changed, so that a tree
- * that was changed underneath gives -ESTALE and no harm. dentry.c says what an upper dentry has.
+ * Every name is looked up again under the lock of the lower directory before it is changed. So a tree that
+ * was changed underneath gives -ESTALE and does no harm. dentry.c says what an upper dentry has.
  *
  * The VFS checks permissions here, with the idmapping of the mount. Below it
  * checks once more, with the credentials of fb_begin_below().

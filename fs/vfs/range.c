@@ -3,9 +3,9 @@
  * Calls that change, copy or map a file by ranges: fallocate, copy_file_range, clone, dedupe, fadvise,
  * fiemap.
  *
- * Everything else that changes a lower file in a way that only its file system
- * can do first makes the lower file primary for the range (fb_evict_range():
- * written back, durable, invalidated), and then is the lower file system's alone.
+ * Other changes can be made by the lower file system alone. Such a call first
+ * makes the lower file primary for the range (fb_evict_range(): written back,
+ * durable, invalidated), and then passes to the lower file system.
  */
 #include <linux/cred.h>
 #include <linux/falloc.h>
@@ -71,8 +71,8 @@ void fb_take_back(struct fb_inode *fi, struct fb_range *range)
 }
 
 /*
- * Contents are at other places in the lower file now. That is durable before any page of them is in
- * PMem again: found at its new place, after a crash, among others at their old ones, it would be wrong.
+ * Contents are at other places in the lower file now. That becomes durable before any of their pages is in
+ * PMem again. Otherwise a crash would leave that page at its new place, among others at their old places.
  */
 static int fb_moved(struct fb_inode *fi, struct file *lower, int err)
 {

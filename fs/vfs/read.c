@@ -23,9 +23,10 @@
 #define FB_READ_TRIES	64
 
 /*
- * Reads @len bytes from the lower file's page cache, as far as that goes without a page fault: the lower
- * file system may hold its own locks while it copies. Its own method does it, under the checks that the
- * VFS has made above; backing_file_read_iter() makes them all again, which costs a cached 4 KiB read 6 %.
+ * Reads @len bytes from the lower file's page cache, as far as that goes without a page fault, because the
+ * lower file system may hold its own locks while it copies. The lower file's own method is called, under the
+ * checks that the VFS has made above. backing_file_read_iter() makes them all again, which costs a cached 4
+ * KiB read 6 %.
  */
 static ssize_t fb_read_cached(struct kiocb *iocb, struct iov_iter *to, size_t len)
 {

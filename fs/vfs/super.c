@@ -4,10 +4,10 @@
  *
  *	mount -t forebay -o cache=/dev/pmem0 LOWER MOUNTPOINT
  *
- * A mount binds one cache device to one lower directory, and the device keeps
- * that binding (UUID of the lower file system, handle of the directory) as long as
- * it holds anything for it. All access below goes through a private clone of
- * the lower mount, so what is mounted over it later doesn't matter.
+ * A mount binds one cache device to one lower directory. The device keeps that
+ * binding (UUID of the lower file system, handle of the directory) as long as it
+ * holds anything for the directory. All access below goes through a private clone
+ * of the lower mount, so what is mounted over it later doesn't matter.
  *
  * Unmount writes everything back, frees clean pages and records, and with them the
  * pins on inodes; what can't be written back stays in PMem for the next mount.

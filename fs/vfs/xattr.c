@@ -31,9 +31,9 @@ static int fb_xattr_get(const struct xattr_handler *handler, struct dentry *dent
 }
 
 /*
- * Not with the caller's credentials: a write to a file removes its
- * security.capability, which the writer could not do by a call, and one that was set in a
- * user namespace has been translated already.
+ * Not with the caller's credentials. A write to a file removes its security.capability, and the writer may
+ * have no right to do that by a call. A capability that was set in a user namespace has been translated
+ * already.
  */
 static int fb_xattr_set(const struct xattr_handler *handler, struct mnt_idmap *idmap,
 			struct dentry *dentry, struct inode *inode, const char *name,

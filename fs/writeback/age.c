@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Files whose pages have been out-of-sync for long are written back while storage has nothing else to do, so
- * that a full cache is the exception (mount option writeback_age).
+ * Files whose pages have been out-of-sync for long are written back while storage has nothing else to do
+ * (mount option writeback_age). So a full cache is the exception.
  *
  * A file's age is that of its oldest out-of-sync page, or the time since its last turn here. So a page that
  * is synced again and again is written once in that time. Pinned pages stay as they are: to write them makes
@@ -38,7 +38,7 @@ static bool fb_is_old(const struct fb_inode *fi, unsigned int age)
 /* Writes old files back, up to a turn's pages. Returns whether one is left. */
 static bool fb_age_turn(struct fb_sb *fsb, unsigned int age, bool idle)
 {
-	unsigned long budget = FB_AGE_PAGES, begun;
+	unsigned long budget = FB_AGE_PAGES, start;
 	bool left = false;
 	struct fb_walk walk;
 	struct fb_inode *fi;
@@ -46,13 +46,13 @@ static bool fb_age_turn(struct fb_sb *fsb, unsigned int age, bool idle)
 	fb_walk_begin(fsb, &fsb->inodes, &walk);
 	while (!left && (fi = fb_walk_next(fsb, &walk))) {
 		if (fb_is_old(fi, age)) {
-			begun = jiffies;
+			start = jiffies;
 			/* It tells of an error; the file has its next turn when it is as old again. */
 			if (idle)
 				fb_writeback_for_reclaim(fi, &budget);
 			left = !idle || !budget;
 			if (!left)
-				WRITE_ONCE(fi->out_of_sync_since, begun);
+				WRITE_ONCE(fi->out_of_sync_since, start);
 		}
 		iput(&fi->vfs_inode);
 	}

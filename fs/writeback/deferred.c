@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Deleted and truncated files, here called orphans, as in the lists that ext4 and others have of both: what
- * must become durable below before PMem may forget what it has.
+ * Deleted and truncated files, here called orphans, as in the lists that ext4 and others have of both. Their
+ * change must become durable below before PMem may forget what it has.
  *
  *   - A deletion. Until it is durable a crash may bring the file back, and the file must come back with the
  *     bytes that were synced, not with older ones. The file's pages wait here, in no index, with their

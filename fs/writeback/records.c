@@ -9,8 +9,8 @@
  * fb_sb->inodes; the files are not moved in that list, because other walks of it must visit each
  * file that was there when they began.
  *
- * A file keeps its record while pages of it are pinned, locked, or used by hardware, and while its
- * pages can't be written back. pin/limit.c bounds how many files may be pinned.
+ * A file keeps its record while its pages are pinned, locked or busy, and while they can't be written back.
+ * pin/limit.c bounds how many files may be pinned.
  */
 #include "../page/walk.h"
 #include "../pin/tree.h"

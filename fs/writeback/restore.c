@@ -4,7 +4,7 @@
  *
  * A crash has lost the file's creation below, and left its record and pages in the table of found.c under
  * the handle that the file had. That handle is only a name here, and is never decoded. Replay makes a new
- * file, and this file copies the pages into it: not the inode takes them, as recover.c does it, for the
+ * file, and this file copies the pages into it. The inode can't take them over, as in recover.c, because the
  * record has the wrong handle.
  *
  * The copy can be made any number of times. The record is freed by fb_restore_free(), after the caller has

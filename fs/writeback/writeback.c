@@ -90,9 +90,9 @@ static bool fb_batch_begin(struct fb_inode *fi, struct fb_batch *batch)
 }
 
 /*
- * Copies pages of the batch, from @from on and neighbours in the file, out of PMem: the lower file system's
- * own copy would end the machine if it met a bad line. Returns the first page that was not copied: @from if
- * that one is bad.
+ * Copies pages of the batch, from @from on and neighbours in the file, out of PMem. The lower file system's
+ * own copy would crash the machine if it met a bad line. Returns the first page that was not copied: @from
+ * if that one is bad.
  */
 static unsigned int fb_batch_read(struct fb_inode *fi, struct fb_batch *batch, unsigned int from)
 {
@@ -186,13 +186,13 @@ static int fb_batch_write(struct fb_inode *fi, struct fb_batch *batch)
 	bool times_too = fb_time_only_in_record(fi);
 	struct fb_times times = fb_times_now(fi);
 	loff_t size = i_size_read(fi->lower);
-	u64 begun = ktime_get_ns();
+	u64 start_ns = ktime_get_ns();
 
 	if (err || FB_BREAK_ORDER)
 		return err;
 	err = vfs_fsync(fi->wb_file, !times_too);
 	if (!err && !times_too)
-		fb_cost_lower(FB_SB(fi->vfs_inode.i_sb), bitmap_weight(batch->changed, batch->nr), begun);
+		fb_cost_lower(FB_SB(fi->vfs_inode.i_sb), bitmap_weight(batch->changed, batch->nr), start_ns);
 	if (!err)
 		fb_size_is_below(fi, size);
 	if (!err && times_too)

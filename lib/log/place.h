@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What tells the end of a log while its file is longer than that: the last page of the file, the *place*.
+ * The last page of the file, the *place*, tells the end of a log while its file is longer than the log.
  * docs/append-log.md describes the format, and why a crash at any moment leaves a log that can be read.
  *
  * A slot says "the bytes from @from to @end have the checksum @data_crc". Two slots are written by syncs, in

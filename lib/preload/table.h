@@ -2,9 +2,9 @@
 /*
  * Which file descriptors are logs.
  *
- * A descriptor is *left* when the program does with it what a log can't: the file gets its size, and from
- * then on every call goes to the kernel. Its entry stays until the close, so that no second log of the file
- * begins.
+ * A descriptor is *left* when the program does with it what a log can't. Then the file gets its size, and
+ * from then on every call goes to the kernel. Its entry stays until the close, so that no second log of the
+ * file begins.
  */
 #ifndef FOREBAY_LIB_PRELOAD_TABLE_H
 #define FOREBAY_LIB_PRELOAD_TABLE_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Mutated regions: whatever is in the region, opening, checking and reading end, stay inside the region
- * (the sanitizers see to that), and return only what names.h promises; and a log that is emptied works.
+ * Mutated regions. Opening, checking and reading end, stay inside the region (the sanitizers see to that),
+ * and return only what names.h promises; and a log that is emptied works.
  *
  * The same seed gives the same images. FUZZ_CASES and FUZZ_SEED in the environment make it longer or other.
  */

@@ -3,8 +3,8 @@
  * A machine that logs random changes, commits, trims, loses power at random, recovers, loses power in the
  * recovery, and goes on; so that lives of the log meet leftovers of all the others.
  *
- * Each step picks an operation that its caller may do now, explores a few crash states of it as
- * names_crash.c does, and then goes on either from its end or from one of the crash states.
+ * Each step picks an operation that its caller may do now, and explores a few crash states of it as
+ * names_crash.c does. The next step begins at the operation's end, or at one of the crash states.
  */
 #include "names_crash.h"
 #include "test.h"

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Every operation on a name log, cut at every point, and the proof that these tests notice: each fence,
- * each flush and each copy past the caches that an operation makes is left out in turn, and then there
- * must be a state that is wrong.
+ * Every operation on a name log, cut at every point; and the proof that these tests notice mistakes. Each
+ * fence, flush and copy past the caches of an operation is left out in turn, and then a state must be wrong.
  *
  * Operations acknowledge (ack()) where a sync call or a step of recovery may return.
  */
@@ -298,9 +297,9 @@ static void op_empty(struct nl *nl)
 
 /*
  * Some steps may be missing without harm because only another case needs them; .spared says how many, over
- * both domains. Format where no log was: breaking the header copies hides nothing, and what is not zeroed
- * in the page of words is of no valid heartbeat. Where CPU caches are persistent, each record has a fence
- * of its own, which is needed only if no other fence of that task comes before the commit.
+ * both domains. Format where no log was: breaking the header copies hides nothing, and what is not zeroed in
+ * the page of words is of no valid heartbeat. Where CPU caches are persistent, each record has a fence of
+ * its own. That fence is needed only if no other fence of the task comes before the commit.
  */
 static const struct names_scenario scenarios[] = {
 	{ .name = "format a blank region", .raw = true, .op = op_format, .spared = 4 },

@@ -16,13 +16,13 @@
  *
  * That is weaker than any real machine: x86 keeps the order of plain stores
  * within a line, and, with persistent caches, among all of them. Copies past
- * the caches have no order on x86, and plain stores none on other machines, so
- * the weaker model is the one to be safe under, for both domains.
+ * the caches have no order on x86, and plain stores have none on other
+ * machines. So both domains are tested under the weaker model.
  *
- * A cut is tried right before each fence, and where a test asks. That covers
- * a cut between any two stores: until a fence, another store only adds to what
- * may have happened ("it did not land"), so the states before the fence include
- * those at every point since the fence before.
+ * A cut is tried right before each fence, and where a test asks. That covers a
+ * cut between any two stores. Until a fence, another store only adds to what
+ * may have happened, because it may not have landed. So the states before a
+ * fence include those at every point since the fence before.
  *
  * Beside this file: pm_visit.c visits the states that a cut may leave, and pm_state.h is what the two
  * files share.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Version 2 of the page store: where the region of the name log lies, what its superblock promises to
- * older and newer versions, and damage of the fields that it has more than version 1.
+ * Version 2 of the page store: where the region of the name log lies, what the superblock promises to older
+ * and newer versions, and damage of the added fields.
  */
 #include "crash.h"
 #include "names/names.h"

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Every public operation of the page store, cut at every point, and the proof
- * that these tests notice: each fence, each flush and each copy past the caches
- * that an operation makes is left out in turn, and then there must be a state
- * that is wrong.
+ * Every public operation of the page store, cut at every point; and the proof
+ * that these tests notice mistakes. Each fence, flush and copy past the caches
+ * of an operation is left out in turn, and then a state must be wrong.
  *
  * Operations are what callers do: they acknowledge (ack()) where a caller of
  * core/ may, and rely on nothing else being durable. setups.c has the stores

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Mutated images: whatever is on the device, opening, checking and replaying end,
- * stay inside the device (the sanitizers see to that), and return only what
- * writelog.h promises; and a log on which writing goes on does not break further.
+ * Mutated images. Opening, checking and replaying end, stay inside the device
+ * (the sanitizers see to that), and return only what writelog.h promises; and a
+ * log on which writing goes on does not break further.
  *
  * The same seed gives the same images. FUZZ_CASES and FUZZ_SEED in the
  * environment make it longer or other.

@@ -3,9 +3,9 @@
  * A machine that logs random writes, reclaims, loses power at random, comes back
  * and goes on; so that lives of generations meet leftovers of all the others.
  *
- * Each step picks an operation that its caller may do now, explores a few crash
- * states of it as writelog_crash.c does, and then goes on either from its end or
- * from one of the crash states.
+ * Each step picks an operation that its caller may do now, and explores a few
+ * crash states of it as writelog_crash.c does. The next step begins at the
+ * operation's end, or at one of the crash states.
  */
 #include "test.h"
 #include "writelog_crash.h"

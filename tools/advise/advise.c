@@ -20,8 +20,8 @@
 #include "watch.h"
 
 #define PAGE		4096
-#define LEAST		14		/* 2^14 pages: 64 MiB */
-#define MOST		24		/* 64 GiB */
+#define SIZE_BITS_MIN	14		/* 2^14 pages: 64 MiB */
+#define SIZE_BITS_MAX	24		/* 64 GiB */
 #define CALLERS		5		/* that are shown */
 #define STEP_NS		200000000
 
@@ -113,26 +113,26 @@ static void hold_signals(sigset_t *signals)
 static double watch_for(struct watch *watch, double seconds, const sigset_t *signals)
 {
 	const struct timespec step = { .tv_nsec = STEP_NS };
-	double began = now();
+	double start = now();
 	bool ended = false;
 
-	while (!ended && now() - began < seconds) {
+	while (!ended && now() - start < seconds) {
 		ended = sigtimedwait(signals, NULL, &step) > 0;
 		if (!watch_read(watch))
 			return -1;
 	}
-	return now() - began;
+	return now() - start;
 }
 
 /*
- * The least size, as a power of two of pages: the worker writes back when half of a cache is used, and data
- * wait for it for a window's time at most.
+ * The smallest size to recommend, as a power of two of pages. The worker writes back when half of a cache is
+ * used, and data wait for the worker for a window's time at most.
  */
 static unsigned int recommended(const struct model_result *result)
 {
-	unsigned int size = LEAST;
+	unsigned int size = SIZE_BITS_MIN;
 
-	while (size < MOST && 1ULL << size < 2 * result->busiest)
+	while (size < SIZE_BITS_MAX && 1ULL << size < 2 * result->busiest)
 		size++;
 	return size;
 }
@@ -142,7 +142,7 @@ static unsigned int largest_shown(const struct model_result *result)
 {
 	unsigned int size = recommended(result);
 
-	while (size < MOST && 1ULL << size < result->distinct)
+	while (size < SIZE_BITS_MAX && 1ULL << size < result->distinct)
 		size++;
 	return size;
 }
@@ -207,7 +207,7 @@ static json_object *findings(struct advise *advise, const char *path, const stru
 	json_add_number(all, "busiest_pages", result.busiest);
 	json_add_number(all, "busiest_seconds", MODEL_WINDOW);
 	json_add_number(all, "lost_events", watch_lost(watch));
-	for (unsigned int size = LEAST; size <= largest_shown(&result); size++)
+	for (unsigned int size = SIZE_BITS_MIN; size <= largest_shown(&result); size++)
 		json_object_array_add(sizes, size_of(&result, size, seconds));
 	json_object_object_add(all, "sizes", sizes);
 	json_object_object_add(all, "callers", list_of_callers(advise));

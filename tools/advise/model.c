@@ -2,10 +2,10 @@
 /*
  * What caches of any size would have held of the pages that sync calls made durable.
  *
- * A cache that gives up the page whose sync is the longest ago still has a page if fewer other pages than
- * it has places were synced since. So the number of those pages, the page's distance, answers for all sizes
- * at once. Each sync of a page gets a place in one long row, and a page keeps only its last one. The
- * distance is the number of places in use behind the page's own. A Fenwick tree counts them.
+ * The model's cache gives up the page whose sync is the longest ago. It still has a page if fewer other
+ * pages were synced since than the cache has places. So the number of those pages, the page's distance,
+ * answers for all sizes at once. Each sync of a page gets a place in one long row, and a page keeps only its
+ * last one. The distance is the number of places in use behind the page's own. A Fenwick tree counts them.
  */
 #include <search.h>
 #include <stdlib.h>
@@ -124,10 +124,10 @@ static unsigned int bits(uint64_t distance)
 static void leave_place(struct model *model, struct page *page)
 {
 	uint64_t distance = model->used - sum_up_to(model, page->place);
-	unsigned int least = bits(distance);
+	unsigned int size = bits(distance);
 
-	if (least < MODEL_SIZES)
-		model->result.again[least]++;
+	if (size < MODEL_SIZES)
+		model->result.again[size]++;
 	model->owner[page->place] = NULL;
 	add_to_sums(model, page->place, -1);
 	model->used--;

@@ -50,7 +50,7 @@ struct watch {
 	const char *type;		/* of the file system */
 	char by_device[40], by_disk[40];	/* filters */
 	struct tracing tracing;
-	uint64_t begun, lost;		/* ns; events */
+	uint64_t start_ns, lost;	/* events */
 	write_fn written;
 	sync_fn synced;
 	void *arg;
@@ -196,7 +196,7 @@ static bool tell_write(struct watch *watch, const struct source *source, struct 
 static bool tell_sync(struct watch *watch, struct tep_event *event, struct tep_record *record)
 {
 	/* Of two processors' events the later one may come first. */
-	double seconds = record->ts > watch->begun ? (record->ts - watch->begun) / 1e9 : 0;
+	double seconds = record->ts > watch->start_ns ? (record->ts - watch->start_ns) / 1e9 : 0;
 
 	return watch->synced(watch->arg, value(event, record, "ino"), seconds,
 			     tep_data_pid(watch->tracing.events, record));
@@ -208,7 +208,7 @@ static int tell(struct tep_event *event, struct tep_record *record, int cpu, voi
 	bool fine = true;
 
 	(void)cpu;
-	watch->begun = watch->begun ?: record->ts;
+	watch->start_ns = watch->start_ns ?: record->ts;
 	watch->lost += !!record->missed_events;
 	for (size_t i = 0; i < ARRAY_SIZE(sources) && fine; i++) {
 		if (strcmp(sources[i].event, event->name))

@@ -17,7 +17,7 @@ static void *tell(void *arg)
 {
 	struct progress *progress = arg;
 	bool terminal = isatty(STDERR_FILENO);
-	struct timespec next = progress->began;
+	struct timespec next = progress->start;
 
 	for (int seconds = STEP_SECONDS;; seconds += STEP_SECONDS) {
 		next.tv_sec += STEP_SECONDS;
@@ -41,7 +41,7 @@ static void *tell(void *arg)
 void progress_begin(struct progress *progress, const char *path, const char *doing)
 {
 	*progress = (struct progress){ .path = path, .doing = doing };
-	clock_gettime(CLOCK_MONOTONIC, &progress->began);
+	clock_gettime(CLOCK_MONOTONIC, &progress->start);
 	sem_init(&progress->end, 0, 0);
 	progress->running = !pthread_create(&progress->thread, NULL, tell, progress);
 }

@@ -12,7 +12,7 @@
 
 struct progress {
 	const char *path, *doing;
-	struct timespec began;
+	struct timespec start;
 	bool running;
 	pthread_t thread;
 	sem_t end;

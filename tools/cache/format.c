@@ -149,7 +149,7 @@ static bool make_names(void *region, u64 size, const void *arg)
 static bool choose_names(struct request *req, const struct device *dev)
 {
 	struct ps_format_options *make = &req->make;
-	char names[SIZE_TEXT], most[SIZE_TEXT];
+	char names[SIZE_TEXT], half[SIZE_TEXT];
 
 	make->make_names = make_names;
 	if (req->names_auto) {
@@ -160,7 +160,7 @@ static bool choose_names(struct request *req, const struct device *dev)
 		return true;
 	problem("%s has no room for a name log of %s", req->path, size_text(names, make->names_size));
 	advice("It may take half of the device, %s; `--names auto` takes less.",
-	       size_text(most, dev->size / 2));
+	       size_text(half, dev->size / 2));
 	return false;
 }
 

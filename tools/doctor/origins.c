@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Checks that nothing uses the origin of a write log without the log. While the log is not in use, the origin
- * has the same file system with the same UUID, but lacks what the log holds: a mount of it loses that.
+ * Checks that nothing uses the origin of a write log without the log. While the log is not in use, the
+ * origin has the same file system with the same UUID, but lacks what the log holds. A mount of the origin
+ * loses that.
  */
 #include <blkid.h>
 #include <libmount.h>

@@ -70,11 +70,11 @@ static uint64_t at_most(const struct flush *flush, const struct amounts *now)
 {
 	const struct amounts *before = &flush->before;
 	uint64_t passed = now->passed_on - before->passed_on;
-	uint64_t most = passed < before->held ? before->held - passed : 0;
+	uint64_t left = passed < before->held ? before->held - passed : 0;
 
 	if (!flush->counts || now->refused != before->refused)
 		return now->held;
-	return now->held < most ? now->held : most;
+	return now->held < left ? now->held : left;
 }
 
 static void show_progress(const struct flush *flush, bool terminal)

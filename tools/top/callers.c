@@ -25,7 +25,7 @@ struct callers {
 	struct tracing tracing;
 	void *tree;			/* of what list.caller points to */
 	struct look list;
-	double begun;			/* of this look */
+	double start;			/* of this look */
 };
 
 static double now(void)
@@ -136,7 +136,7 @@ struct callers *callers_begin(const char **why)
 
 	if (!callers)
 		abort();
-	callers->begun = now();
+	callers->start = now();
 	*why = begin(callers);
 	if (!*why)
 		return callers;
@@ -161,7 +161,7 @@ void callers_read(struct callers *callers)
 void callers_look(struct callers *callers, struct look *look)
 {
 	callers_read(callers);
-	callers->list.seconds = now() - callers->begun;
+	callers->list.seconds = now() - callers->start;
 	if (callers->list.n)
 		qsort(callers->list.caller, callers->list.n, sizeof(*callers->list.caller), by_calls);
 	*look = callers->list;
@@ -174,7 +174,7 @@ void callers_next(struct callers *callers)
 	free(callers->list.caller);
 	callers->tree = NULL;
 	callers->list = (struct look){ };
-	callers->begun = now();
+	callers->start = now();
 }
 
 void callers_end(struct callers *callers)

@@ -9,7 +9,7 @@
 #include "file_name.h"
 #include "table.h"
 
-#define MOST	100	/* lines: each looks through a process's open files */
+#define LINES_MAX	100	/* lines: each looks through a process's open files */
 
 /* A name may have what would move a terminal's cursor. */
 static void make_harmless(char *text)
@@ -22,14 +22,14 @@ static void make_harmless(char *text)
 static void add_caller(struct lines *lines, const struct caller *caller, double seconds)
 {
 	struct line *line = lines_add(lines, LINE_OBJECT);
-	char name[LINE_TEXT], half[CELL_TEXT], most[CELL_TEXT];
+	char name[LINE_TEXT], p50[CELL_TEXT], p99[CELL_TEXT];
 	int at;
 
 	file_name(caller, name, sizeof(name));
-	percentile_text(half, caller->bins, caller->calls, 50);
-	percentile_text(most, caller->bins, caller->calls, 99);
+	percentile_text(p50, caller->bins, caller->calls, 50);
+	percentile_text(p99, caller->bins, caller->calls, 99);
 	at = snprintf(line->text, LINE_TEXT, "%-8d%-16s %8.0f %8.0f %9s %9s  ", caller->pid, caller->program,
-		      caller->calls / seconds, caller->below / seconds, half, most);
+		      caller->calls / seconds, caller->below / seconds, p50, p99);
 	if (at < LINE_TEXT)
 		snprintf(line->text + at, LINE_TEXT - at, "%s", name);
 	make_harmless(line->text);
@@ -53,9 +53,9 @@ void lines_of_callers(struct lines *lines, const struct look *look)
 	}
 	snprintf(lines_add(lines, LINE_TITLE)->text, LINE_TEXT, "%-8s%-16s %8s %8s %9s %9s  %s", "PID", "PROGRAM",
 		 "SYNC/S", "BELOW/S", "50 %", "99 %", "FILE");
-	for (size_t i = 0; i < look->n && i < MOST; i++)
+	for (size_t i = 0; i < look->n && i < LINES_MAX; i++)
 		add_caller(lines, look->caller[i], look->seconds);
-	if (look->n > MOST)
+	if (look->n > LINES_MAX)
 		snprintf(lines_add(lines, LINE_NOTE)->text, LINE_TEXT, "and %zu others with fewer calls",
-			 look->n - MOST);
+			 look->n - LINES_MAX);
 }

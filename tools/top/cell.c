@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Cells: a number of now, or what a counter gained a second. "-" stands for what can't be said, as for a
- * mount that began after the last look.
+ * Cells: a number of now, or what a counter gained a second. "-" stands for an unknown value, as of a mount
+ * that began after the last look.
  */
 #include <inttypes.h>
 #include <stdio.h>
