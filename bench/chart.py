@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Results as a picture, of panels that fit the workloads: lines over depth, jobs or size (bench/axes.py), stacked bars where the
-time of phases is known, the rate over time, the distribution of response times; otherwise a bar a system.
+"""Results as a picture, of panels that fit the workloads.
+
+Panels have lines over depth, jobs or size (bench/axes.py), stacked bars where the time of phases is known, the rate over time,
+the distribution of response times, or else a bar for each system.
 
 Ours is in colour, peers are grey, limits are dashed. Whiskers and bands go from the least run to the largest.
 """

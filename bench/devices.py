@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """On the host: the images behind the guest's SSD and PMem, so that their own first use costs nothing in a measurement.
 
-The SSD's image is written all over once and kept: a sparse file would have the host allocate blocks within the guest's
-flushes, which a real SSD does not. The PMem's image is memory: a file on disk would be written back by the host under
-the guest's feet. It lasts as long as this process, through any number of boots.
+The SSD's image is written all over once and kept. With a sparse file the host would allocate blocks within the guest's
+flushes, which a real SSD does not do. The PMem's image is memory: the host would write a file on disk back meanwhile. The
+memory lasts as long as this process, through any number of boots.
 """
 
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""On the host: was it quiet while a guest was measured?
+"""On the host: how quiet it was while a guest was measured.
 
 Two looks, before and after the guest, see the load average and the QEMU processes that run. Between them the
 processor time of all other processes is counted: the busy time of the host without that of this process and its children.

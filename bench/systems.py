@@ -4,8 +4,8 @@
 A system is a context manager that yields an empty folder (or a block device, if its name begins with bare
 or small). All systems use the same SSD and the same PMem; both are wiped before each. The SSD has been
 written all over beforehand (bench/devices.py), nothing is discarded, and zeros are written, not asked for.
-So no system's result includes the time in which the host allocates the image. ext4 and xfs have the same
-options wherever they appear: the defaults, with the background initialisation of ext4 done by mkfs.
+So no system's result includes the time in which the host allocates the image. ext4 and xfs have their default
+options wherever they appear; mkfs does the initialisation that ext4 would do in the background.
 """
 
 import json

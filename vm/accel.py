@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """How this host runs a guest: KVM where it works, else QEMU's own translator.
 
-/dev/kvm may exist and still not work: a guest then hangs in its boot loader. So it is tried once, on a guest
-of a few bytes that powers off by itself, with a time limit, and the answer is kept outside the tree.
+/dev/kvm may exist and still not work: a guest then hangs in its boot loader. So KVM is tried once, with a time
+limit, on a guest of a few bytes that powers off by itself. The answer is kept outside the tree.
 """
 
 import os

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """How fast this host's time stamp counter runs. QEMU's translator shows it to the guest as it is.
 
-A guest measures it at boot against an emulated timer. On a busy host it has been seen to come out at 75 MHz instead of
-2600: then all clocks of the guest run 35 times too fast, and every timeout in it strikes at once. So we tell it.
+A guest measures the counter at boot against an emulated timer. On a busy host the result has been 75 MHz instead of 2600.
+Then all clocks of the guest run 35 times too fast, and every timeout in it ends at once. So the guest is told the rate.
 """
 
 import ctypes

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Workloads that fio runs: synchronous system calls of one file a job (ioengine=psync).
 
-Files that are overwritten or read exist in full before fio starts and are synced: no system pays for allocation or for
-unwritten extents in the time that counts, which would slow down ext4 most.
+Files that are overwritten or read exist in full before fio starts, and are synced. So the time that counts includes no
+allocation and no unwritten extents, which would slow down ext4 most.
 """
 
 import json

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The two interfaces to storage, side by side (hybrid-storage-thesis 3.1, figure 3.2): random writes with non-temporal stores to
-a DAX mapping of emulated memory, or with io_uring, direct, 8 in flight, to the SSD; and what processor time each GiB costs.
+"""The two interfaces to storage, side by side (hybrid-storage-thesis 3.1, figure 3.2), and what processor time each GiB costs.
 
-Processor time is all that /proc/stat counts as busy, interrupts included, in a window within fio's own: what starting fio
-and the first fault of each page cost is not in it.
+Random writes go by non-temporal stores to a DAX mapping of emulated memory, or by io_uring, direct, 8 in flight, to the SSD.
+Processor time is all that /proc/stat counts as busy, interrupts included, in a window within fio's own. The window leaves out
+the start of fio and the first fault of each page.
 """
 
 import os

@@ -2,8 +2,8 @@
 """Postfix: mail comes by SMTP, goes through its queue and into the maildirs of local users. Queue and maildirs are on the mount.
 
 cleanup(8) syncs each mail in the queue before smtpd(8) acknowledges it; local(8) syncs it in the maildir's tmp/ before it is
-linked to new/ and leaves the queue. The settings are Postfix's defaults as far as they concern that, but for in_flow_delay:
-mail that comes faster than it is delivered would be accepted once a second, and the rate would jump between two values.
+linked to new/ and leaves the queue. The settings that concern these steps are Postfix's defaults, but for in_flow_delay. With
+its default, mail that comes faster than it is delivered is accepted once a second, and the rate jumps between two values.
 """
 
 import os

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Redis with appendfsync always, unmodified, set upon by redis-benchmark over TCP on the loopback interface.
 
-The rate is what the server answered in a fixed time, by its own count: the same length of run for the slow system and
-the fast one, and nothing of the start.
+The rate is what the server answered in a fixed time, by its own count. So slow and fast systems run equally long, and the
+start doesn't count.
 """
 
 import subprocess

@@ -64,7 +64,7 @@ static u32 name_hash(u32 dir, const struct nl_text *name)
 	return crc32c(crc32c_few(~0u, &covered, sizeof(covered)), name->bytes, name->len);
 }
 
-/* Does an entry belong to this name? Its own record says. */
+/* Positive if an entry belongs to this name, which its own record says; 0 if not; or an error. */
 static int same_name(struct nl_bind *bind, const struct nl_name *entry, const struct nl_text *name)
 {
 	struct part part;

@@ -60,7 +60,7 @@ static int look(struct nl_judge *judge, struct nl_node *node)
 	return 0;
 }
 
-/* A directory on storage: does it have the change? */
+/* Votes for a directory on storage: whether it has the change. */
 static void vote_present(struct nl_judge *judge, struct nl_node *node, const struct nl_count *count,
 			 struct votes *votes)
 {
@@ -234,7 +234,7 @@ static int judge_record(struct nl_judge *judge, bool committed)
 	return 0;
 }
 
-/* Does storage have a later state of the object than the change has left? */
+/* True if storage has a later state of the object than the change has left. */
 static bool has_later(const struct nl_node *node, const struct nl_count *count)
 {
 	if (node->state != NL_NODE_PRESENT)
@@ -280,7 +280,7 @@ static int judge_each(struct nl_judge *judge, int (*one)(struct nl_judge *judge,
 	return got;
 }
 
-/* A directory on storage, after all its records: is its state one that the log explains? */
+/* True if the log explains the state of a directory on storage. Asked after all its records. */
 static bool explained(const struct nl_judge *judge, const struct nl_node *node)
 {
 	if (!node->stored || node->ctime == node->known)

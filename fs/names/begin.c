@@ -75,8 +75,8 @@ static void fb_record_name(struct fb_name_record *rec, const struct dentry *dent
 }
 
 /*
- * Is the log on? Then it stays on until the record is whole, or is switched off by this change or one
- * beside it. If it is off, it stays off until the change has been made.
+ * True if the log is on. Then it stays on until the record is whole, or until this change or one beside it
+ * switches it off. If the log is off, it stays off until the change has been made.
  */
 static bool fb_names_enter(struct fb_name_record *rec, struct fb_sb *fsb, enum nl_kind kind)
 {

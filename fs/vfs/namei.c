@@ -38,8 +38,8 @@ static struct inode *fb_lower_dir(const struct dentry *dentry)
 }
 
 /*
- * @lower was found below by @dentry's name, and the lower directory is locked: is it what @dentry stands for?
- * On success it is fb_lower_dentry().
+ * @lower was found below by @dentry's name, and the lower directory is locked. 0: it is what @dentry stands
+ * for, and is fb_lower_dentry() from now on.
  */
 static int fb_found(struct dentry *dentry, struct dentry *lower)
 {

@@ -39,7 +39,7 @@ static void flush_line(enum way way, char *line)
 }
 
 /**
- * flush_possible - can lines be flushed from here?
+ * flush_possible - whether lines can be flushed from here
  *
  * Context: any thread.
  * Return: false if this processor's instructions are not known here; then fdatasync(2) is needed.

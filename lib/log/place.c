@@ -46,7 +46,7 @@ void place_init(struct place *place, __u64 salt, __u64 offset, __u64 before)
 }
 
 /**
- * place_valid - is this a place?
+ * place_valid - whether this is a place
  * @place: what was read
  * @offset: from where in the file, in bytes
  *
@@ -81,7 +81,7 @@ void slot_write(struct slot *slot, __u64 salt, __u64 from, __u64 end, __u32 data
 }
 
 /**
- * slot_valid - was this slot written whole?
+ * slot_valid - whether this slot was written whole
  * @slot: what was read
  * @salt: of the place
  * @size: of the file, in bytes

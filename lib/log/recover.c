@@ -36,7 +36,7 @@ static bool read_place(int fd, __u64 offset, struct place *place)
 	return place_valid(place, offset);
 }
 
-/* Does the file have the bytes that the slot is about? -1: it can't be read. */
+/* 1 if the file has the bytes that the slot is about, 0 if not; -1: it can't be read. */
 static int bytes_fit(int fd, const struct slot *slot)
 {
 	unsigned char buffer[PIECE];

@@ -11,7 +11,7 @@
 #include "sync.h"
 
 /**
- * worker_needed - has the log to grow?
+ * worker_needed - whether the log has to grow
  * @log: mapped
  *
  * Context: holds mutex.

@@ -36,7 +36,7 @@ static void read_settings(void)
 }
 
 /**
- * settings_match - is a file to be a log?
+ * settings_match - whether a file is to be a log
  * @path: as the program names it
  *
  * A pattern with a slash is compared with the whole path, others with the last part.

@@ -182,7 +182,7 @@ void entry_forget(struct entry *entry)
 }
 
 /**
- * entry_claim - may this process append to the log?
+ * entry_claim - take the log for this process, if it may append
  * @entry: not left
  *
  * Processes that share a descriptor by fork(2) agree at the first write. If the process that opened the file

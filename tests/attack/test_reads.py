@@ -35,7 +35,7 @@ def read_beside(attacker, path, mib, change, seconds=4):
                                  user=1234).stdout
             assert changer.wait() == 0
         reads, wrong, first = map(int, out.split())
-        print(f"{kind}: {reads} reads, {wrong} bytes that nobody wrote, the first at {first}")
+        print(f"{kind}: {reads} reads, {wrong} bytes that no task wrote, the first at {first}")
         if wrong:
             found.append(kind)
     return found

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What clients asked of the cluster and what they were answered, with the times of one clock, for tests/cluster/linear.
 
-An operation whose outcome is unknown (no answer, or an error after it was sent) stays in the history without a time of return: it
-may take effect at any later time, or never. An operation that was never sent isn't in the history.
+The outcome of an operation is unknown if no answer came, or an error after the operation was sent. Such an operation stays in the
+history without a time of return: it may take effect at any later time, or never. An operation that was never sent isn't in the history.
 """
 
 import json

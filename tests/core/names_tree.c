@@ -38,7 +38,7 @@ static bool empty(const struct tree *tree, u32 dir)
 	return true;
 }
 
-/* Is @object the directory @dir, or above it? */
+/* True if @object is the directory @dir, or above it. */
 static bool above(const struct tree *tree, u32 object, u32 dir)
 {
 	if (object == dir)
@@ -201,7 +201,7 @@ static bool same_below(const struct tree *a, const struct tree *b, u32 dir)
 	return true;
 }
 
-/* Do all names stand for the same objects? */
+/* True if all names stand for the same objects. */
 bool tree_same(const struct tree *a, const struct tree *b)
 {
 	return same_below(a, b, TREE_ROOT);

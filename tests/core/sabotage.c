@@ -49,7 +49,7 @@ static u32 sabotage(const struct operation *operation, enum sim_domain domain, e
 		if (!wrong)
 			spared++;
 		if (!wrong && !operation->spared)
-			printf("\t%s, %s: nobody misses %s %u\n", operation->name, domain_names[domain],
+			printf("\t%s, %s: no test misses %s %u\n", operation->name, domain_names[domain],
 			       names[what], nth);
 	}
 }
@@ -62,5 +62,5 @@ void sabotage_all_steps(const struct operation *operation)
 		     sabotage(operation, SIM_CPU_CACHE, SIM_NO_FENCE);
 
 	if (!EXPECT(spared == operation->spared))
-		printf("\t%s: nobody missed %u steps\n", operation->name, spared);
+		printf("\t%s: no test missed %u steps\n", operation->name, spared);
 }

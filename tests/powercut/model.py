@@ -5,15 +5,15 @@ The model follows one writer's operations. For everything it knows what must be 
 and what may be there besides (what came later and was not synced). After a cut, check() tells every difference that no
 order of writing back explains.
 
-Contents. A byte is its synced value, or that of any unsynced write, truncation or punch over it, each on its own:
-pages are written back in any order, at any moment, and an unsynced store to PMem may persist in part. Bytes between
-the synced and the present end of file may be zero.
+Contents. A byte has its synced value, or that of any unsynced write, truncation or punch over it, each on its own. Pages
+are written back in any order, at any moment, and an unsynced store to PMem may persist in part. Bytes between the synced
+and the present end of file may be zero.
 
-Size. The synced size, that after any later change, or, while the file grows, what lies between: a multiple of a page (a
-file system moves the end of file up as it writes pages back) or the end of a hole (ext4 moves it up to there).
+Size. It is the synced size, or the size after any later change. While the file grows, it may lie between: at a multiple of a
+page (a file system moves the end of file up as it writes pages back) or at the end of a hole (ext4 moves it up to there).
 
-Behind the end. A cut may leave what was written behind the end of file, and not synced, in the last page: storage has the
-bytes, and not the size. ext4 moves the end of file up in an allocated block without waiting for its data. So until a file
+Behind the end. A cut may leave unsynced bytes behind the end of file in the last page, because storage has the bytes and
+not the size. ext4 moves the end of file up in an allocated block without waiting for its data. So until a file
 that was there before is synced with a larger size, these bytes may be anything. (Forebay has no part in such a page.)
 
 Names. Name operations are durable in the order they were made: what is found is the state after some of the first of

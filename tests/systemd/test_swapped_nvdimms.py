@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Two NVDIMMs change places, so that /dev/pmem0 and /dev/pmem1 do: what is named by UUID or by id is there
-with its data, and what is named /dev/pmem1 is refused, with the reason.
+"""Two NVDIMMs change places, and so do /dev/pmem0 and /dev/pmem1. What is named by UUID or by id is there
+with its data. What is named /dev/pmem1 is refused, with the reason.
 
 One story, in this order: a cache named by UUID= for /srv/db on one NVDIMM; on the other a cache named
 /dev/pmem1 for /srv/two, and a write log named by id for /srv/fast.

@@ -28,7 +28,7 @@ const char *node(char path[PATH_MAX], const struct disk *disk)
 }
 
 /**
- * exists - does a file exist?
+ * exists - whether a file exists
  * @path: absolute
  */
 bool exists(const char *path)
@@ -146,7 +146,7 @@ const struct disk *machine_disk(const struct machine *machine, dev_t rdev)
 	return NULL;
 }
 
-/* Is @path the folder @top, or below it? */
+/* True if @path is the folder @top, or below it. */
 static bool is_below(const char *path, const char *top)
 {
 	size_t len = strlen(top);
@@ -200,7 +200,7 @@ void machine_fstab(const struct machine *machine, line_fn fn, void *arg)
 }
 
 /**
- * is_forebay - is a line of fstab or mountinfo a forebay mount?
+ * is_forebay - whether a line of fstab or mountinfo is a forebay mount
  * @line: which
  */
 bool is_forebay(struct libmnt_fs *line)
@@ -209,7 +209,7 @@ bool is_forebay(struct libmnt_fs *line)
 }
 
 /**
- * has_option - does a line of fstab or mountinfo have an option?
+ * has_option - whether a line of fstab or mountinfo has an option
  * @line: which
  * @name: of the option, which may have a value
  */

@@ -140,7 +140,7 @@ struct line_search {
 	const struct pair *pair;
 };
 
-/* Does a tag such as "UUID=..." have a value, which may be in quotes? */
+/* True if a tag such as "UUID=..." has a value, which may be in quotes. */
 static bool is_tag(const char *source, const char *tag, const char *value)
 {
 	size_t len = strlen(tag);
@@ -153,7 +153,7 @@ static bool is_tag(const char *source, const char *tag, const char *value)
 	return !strncmp(source, value, len) && (!source[len] || source[len] == '"');
 }
 
-/* Does a path lead to a disk, as a link in /dev/disk/by-id does? */
+/* True if a path leads to a disk, as a link in /dev/disk/by-id does. */
 static bool leads_to(const char *source, const struct disk *disk)
 {
 	char path[PATH_MAX], *a, *b;
@@ -206,7 +206,7 @@ void check_origin_fstab(struct doctor *doctor)
 	each_pair(doctor, judge_fstab);
 }
 
-/* Does a pattern of LVM, "a|regex|" or "r|regex|", match a path? */
+/* True if a pattern of LVM, "a|regex|" or "r|regex|", matches a path. */
 static bool pattern_matches(const char *pattern, size_t len, const char *path)
 {
 	char text[256];
@@ -223,7 +223,7 @@ static bool pattern_matches(const char *pattern, size_t len, const char *path)
 	return matches;
 }
 
-/* Does a line "global_filter = [ "r|^/dev/sdb$|", "a|.*|" ]" refuse a path? The first match decides. */
+/* True if a line "global_filter = [ "r|^/dev/sdb$|", "a|.*|" ]" refuses a path. The first match decides. */
 static bool line_refuses(const char *line, const char *path)
 {
 	for (const char *at = strchr(line, '"'), *end; at; at = strchr(end + 1, '"')) {
@@ -236,7 +236,7 @@ static bool line_refuses(const char *line, const char *path)
 	return false;
 }
 
-/* Does a file of LVM's settings have a filter that refuses a path? */
+/* True if a file of LVM's settings has a filter that refuses a path. */
 static bool filter_refuses(const char *file, const char *path)
 {
 	FILE *settings = fopen(file, "re");

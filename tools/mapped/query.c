@@ -126,7 +126,7 @@ bool mapped_each(const struct mapped_kind *kind, mapped_each_fn each, void *arg)
 }
 
 /**
- * mapped_any - does the kernel have any mapped device?
+ * mapped_any - whether the kernel has any mapped device
  *
  * Without one, device-mapper need not be asked, which takes root and may load its module.
  */

@@ -104,7 +104,7 @@ bool disk_attribute(dev_t rdev, const char *attribute, char *text, size_t size)
 }
 
 /**
- * disk_is_volatile - is a block device made of ordinary memory?
+ * disk_is_volatile - whether a block device is made of ordinary memory
  * @rdev: its number
  *
  * Return: true for devices of `forebay emu`. Of other devices made of ordinary memory nothing is known.

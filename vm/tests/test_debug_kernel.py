@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Does the debug kernel notice, and does vm/run tell? Each fault of faulty/ must make a run fail with status 99.
+"""The debug kernel notices faults, and vm/run tells: each fault of faulty/ makes a run fail with status 99.
 
 The module is built in build/vm/faulty and loaded by path, so that it never gets among the modules vm/run hands out.
 """

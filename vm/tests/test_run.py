@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What vm/run promises, tried out: /usr/bin/python3 -m pytest vm/tests. Each test boots a machine or two.
 
-The host may be busy: nothing here must happen within seconds, only before PATIENCE, and what a test waits for in the
-guest it asks for again and again.
+The host may be busy. So nothing has to happen within seconds, only before PATIENCE, and a test asks again and again for
+what it waits for in the guest.
 """
 
 import hashlib

@@ -32,7 +32,7 @@ class Shape:
 
 
 class Plan:
-    """Makes `count` operations for a writer who begins with the `start` that a dump found."""
+    """Makes `count` operations for a writer that begins with the `start` that a dump found."""
 
     def __init__(self, random, start, first_id, shape=None):
         self.random, self.shape = random, shape or Shape()

@@ -42,8 +42,9 @@ def small_log():
 
 
 def use(policy):
-    """Maps the log with that policy, reads and writes everything, flushes, unmaps. Was it taken? A generation that can't be
-    read any more stays in the log: writes that find no room are refused after a second instead of a minute."""
+    """Maps the log with that policy, reads and writes everything, flushes, unmaps; returns whether the log was taken.
+    A generation that can't be read any more stays in the log. Writes that find no room are refused after a second
+    instead of a minute."""
     table = f"0 {ORIGIN_SECTORS} forebay-wlog {NVME} {LOG} 4 on_damage {policy} error_timeout 1"
     if sh("dmsetup", "create", "victim", "--table", table, check=False):
         # Refused when it was resumed: the device is there, without a table that works.
