@@ -278,7 +278,7 @@ struct fb_sb {
 	struct rw_semaphore changes;	/* with a log, shared: names or attributes are changed below */
 	struct fb_page *pages;
 
-	spinlock_t lru_lock;		/* the five lists, pages[].lru, the counts; busy pages wait to be free */
+	spinlock_t lru_lock;		/* five lists, pages[].lru, counts; busy pages wait to be free */
 	struct list_head free_pages, busy_pages, clean_pages, out_of_sync_pages, resident_pages;
 	unsigned long nr_free, nr_clean, nr_out_of_sync;
 	unsigned long nr_resident, nr_resident_clean;	/* of the other two */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The options of a mount, sorted by what handles them. These are mount(8) and systemd (x-…, nofail, _netdev,
- * …), the kernel for any file system (ro, nosuid, …), and forebay. libmount has the lists.
+ * The options of a mount, sorted by what handles them. These are mount(8) and systemd (x-…, nofail,
+ * _netdev, …), the kernel for any file system (ro, nosuid, …), and forebay. libmount has the lists.
  */
 #include <libmount.h>
 #include <stdlib.h>
