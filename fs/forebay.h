@@ -12,8 +12,8 @@
  *			object has inherited), attr.c, commit.c (what sync calls have of it), log.c (its
  *			life), premise.c (which file systems can have one)
  *	page/		DAX pages and file records: device.c, alloc.c, bad.c (pages that can't be read),
- *			mapping.c (how the kernel sees a DAX page), index.c (a page's life), entry.c, record.c,
- *			size.c (a size's life), times.c, zero.c, walk.c
+ *			mapping.c (how the kernel sees a DAX page), index.c (a page's life), entry.c,
+ *			record.c, size.c (a size's life), times.c, zero.c, walk.c
  *	pin/		ranges that belong in PMem: vma.c (what mappings say), tree.c (which pages, whose),
  *			lock.c (of mlock()), pin.c (from when, until when), limit.c
  *	sync/		what sync calls make durable, and a page's way in: sync.c, mapped.c (stores through
