@@ -12,6 +12,7 @@
 
 void fb_sync_pages(struct fb_inode *fi, pgoff_t first, pgoff_t last);
 int fb_sync_size(struct fb_inode *fi, const struct fb_size_seen *end, bool datasync);
+bool fb_is_unsynced(struct fb_inode *fi);
 int fb_sync_below(struct fb_inode *fi, struct file *lower, bool datasync);
 int fb_sync_inode(struct fb_inode *fi, struct file *file, struct file *lower, loff_t start, loff_t end,
 		  bool datasync);
