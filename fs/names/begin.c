@@ -18,17 +18,6 @@
 #define FB_BREAK_NEEDS	0
 #endif
 
-/* The heartbeat covers the changes of the next second. */
-static void fb_beat_if_due(struct fb_names *names)
-{
-	if (READ_ONCE(names->until) - (s64)ktime_get_coarse_real_ns() > NSEC_PER_SEC)
-		return;
-	mutex_lock(&names->commit_lock);
-	if (names->until - (s64)ktime_get_coarse_real_ns() <= NSEC_PER_SEC)
-		fb_names_beat(names);
-	mutex_unlock(&names->commit_lock);
-}
-
 /* Of an object that has an upper inode. */
 static void fb_record_object(struct fb_name_record *rec, struct inode *inode, struct dentry *lower_dentry,
 			     struct nl_identity *id, u32 field)
@@ -86,9 +75,10 @@ static bool fb_names_enter(struct fb_name_record *rec, struct fb_sb *fsb, enum n
 	rec->end = 0;
 	if (!names || names->unfit)
 		return false;
-	lockdep_assert_held_read(&fsb->changes);
+	lockdep_assert_held(&fsb->changes);
 	rec->names = names;
 	rec->fits = READ_ONCE(names->on);
+	fb_names_beat_if_due(names);
 	if (!rec->fits)
 		return false;
 	rec->nr_dirs = 0;
@@ -98,7 +88,6 @@ static bool fb_names_enter(struct fb_name_record *rec, struct fb_sb *fsb, enum n
 	rec->extras = NULL;
 	memset(&rec->change, 0, sizeof(rec->change));
 	rec->change.kind = kind;
-	fb_beat_if_due(names);
 	return true;
 }
 

@@ -233,12 +233,13 @@ void fb_names_end(struct fb_name_record *rec, struct dentry *lower, int err)
 {
 	struct fb_names *names = rec->names;
 
-	if (!names || !rec->fits)
+	if (!names)
 		return;
-	if (!fb_names_finish(rec, lower, err))
+	if (rec->fits && !fb_names_finish(rec, lower, err))
 		fb_names_switch_off(names);
 	fb_beat_if_late(names);
-	fb_names_trim_later(names);
+	if (rec->fits)
+		fb_names_trim_later(names);
 }
 
 /*
