@@ -242,6 +242,7 @@ struct fb_inode {
 		unsigned int life;	/* of the log, when it was read */
 		s64 mtime, ctime;	/* that records have, in ns; ctime 0: none */
 		s64 named;		/* ctime of a new name, or of one less, with another mtime */
+		s64 apart;		/* ctime of the last change that left another mtime */
 	} names;
 };
 

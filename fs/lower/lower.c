@@ -8,6 +8,7 @@
  * and without CAP_SYS_RESOURCE unless the caller has that.
  */
 #include <linux/exportfs.h>
+#include <linux/magic.h>
 #include <linux/sched.h>
 
 #include "../../compat/cred.h"
@@ -242,6 +243,20 @@ int fb_encode_handle(struct inode *lower, struct ps_handle *handle)
 	return 0;
 }
 
+/*
+ * A journal of ext4 may have failed while no task waited for it. ext4 has nothing to commit then, and says
+ * that all is well until a change begins (ext4_journal_check_start()). So one begins here, and joins the
+ * transaction that is about to be committed. A file system that is frozen, or read-only since, takes none; its
+ * journal was written before.
+ */
+static void fb_ask_journal(struct super_block *lower, struct inode *inode)
+{
+	lockdep_assert_held(&lower->s_umount);
+	if (lower->s_magic == EXT4_SUPER_MAGIC && !sb_rdonly(lower) &&
+	    lower->s_writers.frozen != SB_FREEZE_COMPLETE)
+		mark_inode_dirty_sync(inode);
+}
+
 /**
  * fb_sync_lower_fs() - everything that the lower file system holds becomes durable
  * @fsb: the mount
@@ -261,6 +276,9 @@ int fb_sync_lower_fs(struct fb_sb *fsb)
 	root = dentry_open(&fsb->lower, O_RDONLY | O_DIRECTORY, fsb->cred);
 	if (IS_ERR(root))
 		return PTR_ERR(root);
+	down_read(&lower->s_umount);
+	fb_ask_journal(lower, file_inode(root));
+	up_read(&lower->s_umount);
 	err = vfs_fsync(root, 0);
 	__fput_sync(root);
 	if (err)
@@ -291,6 +309,7 @@ int fb_commit_lower_fs_locked(struct fb_sb *fsb)
 	root = dentry_open(&fsb->lower, O_RDONLY | O_DIRECTORY, fsb->cred);
 	if (IS_ERR(root))
 		return PTR_ERR(root);
+	fb_ask_journal(lower, file_inode(root));
 	if (lower->s_op->sync_fs)
 		err = lower->s_op->sync_fs(lower, 1);
 	err = err ?: vfs_fsync(root, 0);

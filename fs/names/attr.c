@@ -4,6 +4,7 @@
 #include "../lower/lower.h"
 #include "attr.h"
 #include "begin.h"
+#include "object.h"
 
 /**
  * fb_names_setattr() - change attributes below, and note that
@@ -24,6 +25,7 @@ int fb_names_setattr(struct mnt_idmap *idmap, struct dentry *dentry, struct iatt
 	struct inode *inode = d_inode(dentry);
 	struct fb_name_record rec;
 	const struct cred *old;
+	bool whole;
 	int err;
 
 	lockdep_assert_held_write(&inode->i_rwsem);
@@ -43,7 +45,8 @@ int fb_names_setattr(struct mnt_idmap *idmap, struct dentry *dentry, struct iatt
 	if (err)
 		return err;
 	inode_lock(d_inode(lower.dentry));
-	fb_names_begin_attr(&rec, dentry, true);
+	whole = !(attr->ia_valid & ATTR_MODE) || fb_mode_is_one(d_inode(lower.dentry));
+	fb_names_begin_attr(&rec, dentry, whole);
 	err = notify_change(mnt_idmap(lower.mnt), lower.dentry, &lower_attr, NULL);
 	fb_names_end(&rec, lower.dentry, err);
 	inode_unlock(d_inode(lower.dentry));

@@ -18,17 +18,6 @@
 #define FB_BREAK_NEEDS	0
 #endif
 
-/* The heartbeat covers the changes of the next second. */
-static void fb_beat_if_due(struct fb_names *names)
-{
-	if (READ_ONCE(names->until) - (s64)ktime_get_coarse_real_ns() > NSEC_PER_SEC)
-		return;
-	mutex_lock(&names->commit_lock);
-	if (names->until - (s64)ktime_get_coarse_real_ns() <= NSEC_PER_SEC)
-		fb_names_beat(names);
-	mutex_unlock(&names->commit_lock);
-}
-
 /* Of an object that has an upper inode. */
 static void fb_record_object(struct fb_name_record *rec, struct inode *inode, struct dentry *lower_dentry,
 			     struct nl_identity *id, u32 field)
@@ -86,9 +75,10 @@ static bool fb_names_enter(struct fb_name_record *rec, struct fb_sb *fsb, enum n
 	rec->end = 0;
 	if (!names || names->unfit)
 		return false;
-	lockdep_assert_held_read(&fsb->changes);
+	lockdep_assert_held(&fsb->changes);
 	rec->names = names;
 	rec->fits = READ_ONCE(names->on);
+	fb_names_beat_if_due(names);
 	if (!rec->fits)
 		return false;
 	rec->nr_dirs = 0;
@@ -98,7 +88,6 @@ static bool fb_names_enter(struct fb_name_record *rec, struct fb_sb *fsb, enum n
 	rec->extras = NULL;
 	memset(&rec->change, 0, sizeof(rec->change));
 	rec->change.kind = kind;
-	fb_beat_if_due(names);
 	return true;
 }
 
@@ -197,6 +186,7 @@ void fb_names_begin_link(struct fb_name_record *rec, struct dentry *dentry, stru
 	fb_record_name(rec, dentry, &rec->change.name, FB_FIELD(NAME));
 	fb_record_object(rec, d_inode(old), fb_lower_dentry(old), &rec->change.object, FB_FIELD(OBJECT));
 	rec->object = FB_I(d_inode(old))->lower;
+	rec->wants_barrier = fb_has_many_names(rec->object);
 	if (!d_inode(old)->i_nlink)
 		rec->nameless = FB_I(d_inode(old));
 	fb_names_reserve(rec);
@@ -220,6 +210,7 @@ void fb_names_begin_remove(struct fb_name_record *rec, struct dentry *dentry)
 	fb_record_name(rec, dentry, &rec->change.name, FB_FIELD(NAME));
 	fb_record_object(rec, inode, fb_lower_dentry(dentry), &rec->change.object, FB_FIELD(OBJECT));
 	rec->object = FB_I(inode)->lower;
+	rec->wants_barrier = fb_has_many_names(rec->object);
 	if (S_ISDIR(inode->i_mode))
 		fb_record_count(rec, inode, &rec->change.self, FB_FIELD(SELF), false);
 	fb_names_reserve(rec);
@@ -258,13 +249,15 @@ void fb_names_begin_rename(struct fb_name_record *rec, struct dentry *old, struc
 	fb_record_name(rec, new, &c->name2, FB_FIELD(NAME2));
 	fb_record_object(rec, inode, fb_lower_dentry(old), &c->object, FB_FIELD(OBJECT));
 	rec->object = FB_I(inode)->lower;
+	rec->wants_barrier = fb_has_many_names(rec->object);
 	if (S_ISDIR(inode->i_mode))
 		fb_record_count(rec, inode, &c->self, FB_FIELD(SELF), false);
 	if (target) {
 		fb_record_object(rec, target, fb_lower_dentry(new), &c->object2, FB_FIELD(OBJECT2));
 		if (S_ISDIR(target->i_mode))
 			fb_record_count(rec, target, &c->self2, FB_FIELD(SELF2), false);
-		rec->wants_barrier = unsynced && !(flags & RENAME_EXCHANGE) && !FB_BREAK_NEEDS;
+		rec->wants_barrier |= (unsynced && !(flags & RENAME_EXCHANGE) && !FB_BREAK_NEEDS) ||
+				      fb_has_many_names(FB_I(target)->lower);
 	}
 	fb_names_reserve(rec);
 }
@@ -284,7 +277,7 @@ static void fb_record_attributes(struct fb_name_record *rec, struct dentry *dent
  * fb_names_begin_attr() - attributes are about to be changed below
  * @rec: the change; for fb_names_end()
  * @dentry: upper dentry
- * @whole: owner, mode and times are all that changes
+ * @whole: owner, mode and times are all that changes, and their counter says that storage has it
  *
  * Context: process, after fb_begin_below(); the upper inode is locked exclusively. Sleeps.
  */
@@ -319,6 +312,7 @@ void fb_names_begin_xattr(struct fb_name_record *rec, struct dentry *dentry, con
 	if (!fb_names_enter(rec, FB_SB(dentry->d_sb), value ? NL_XATTR_SET : NL_XATTR_REMOVE))
 		return;
 	fb_record_attributes(rec, dentry, d_is_dir(dentry));
+	rec->wants_barrier = !fb_xattr_is_one(FB_I(d_inode(dentry))->lower);
 	c->xattr = (struct nl_text){ .bytes = name, .len = strlen(name) };
 	c->has |= FB_FIELD(XATTR);
 	if (value) {

@@ -24,6 +24,7 @@
 
 /* So long behind a heartbeat a change may be made without another. In ns. */
 #define FB_BEAT_SPAN	(2 * NSEC_PER_SEC)
+#define FB_BEAT_DELAY	(HZ / 2)
 
 /**
  * fb_names_next() - the place behind all records that there are
@@ -49,9 +50,13 @@ u64 fb_names_next(struct fb_names *names)
  */
 static u64 fb_names_leave(struct fb_names *names)
 {
-	u64 end = fb_names_next(names);
+	u64 end;
 
+	/* Under the lock, so that of two lower syncs at once the later end stays. */
+	spin_lock(&names->place_lock);
+	end = nl_next(&names->nl);
 	WRITE_ONCE(names->leaving, end);
+	spin_unlock(&names->place_lock);
 	smp_mb();	/* pairs with fb_names_need_storage() */
 	return end;
 }
@@ -89,6 +94,37 @@ void fb_names_beat(struct fb_names *names)
 	lockdep_assert_held(&names->commit_lock);
 	nl_beat(&names->nl, now, now + FB_BEAT_SPAN);
 	WRITE_ONCE(names->until, now + FB_BEAT_SPAN);
+}
+
+/**
+ * fb_names_beat_if_due() - see to it that a heartbeat covers the changes of the next second
+ * @names: log
+ *
+ * With or without a record: storage may have one without while the log still has what came before it.
+ *
+ * Context: process. Sleeps.
+ */
+void fb_names_beat_if_due(struct fb_names *names)
+{
+	if (READ_ONCE(names->until) - (s64)ktime_get_coarse_real_ns() > NSEC_PER_SEC)
+		return;
+	mutex_lock(&names->commit_lock);
+	if (names->until - (s64)ktime_get_coarse_real_ns() <= NSEC_PER_SEC)
+		fb_names_beat(names);
+	mutex_unlock(&names->commit_lock);
+}
+
+/*
+ * As long as the log has records, a heartbeat speaks of now, also if nothing changes. So what was read after
+ * a crash has a later access time than the last heartbeat, and all else has not (replay/decide.c).
+ */
+static void fb_names_beat_work(struct work_struct *work)
+{
+	struct fb_names *names = container_of(to_delayed_work(work), struct fb_names, beat_work);
+
+	fb_names_beat_if_due(names);
+	if (fb_names_next(names) > READ_ONCE(names->nl.trim))
+		queue_delayed_work(names->fsb->wq, &names->beat_work, FB_BEAT_DELAY);
 }
 
 /**
@@ -231,6 +267,7 @@ void fb_names_trim_later(struct fb_names *names)
 		fb_names_trim_soon(names);
 	else
 		queue_delayed_work(names->fsb->wq, &names->trim_work, FB_TRIM_DELAY);
+	queue_delayed_work(names->fsb->wq, &names->beat_work, FB_BEAT_DELAY);
 }
 
 /**
@@ -258,6 +295,7 @@ int fb_names_open(struct fb_sb *fsb, struct fs_context *fc)
 	spin_lock_init(&names->place_lock);
 	mutex_init(&names->commit_lock);
 	INIT_DELAYED_WORK(&names->trim_work, fb_names_trim_work);
+	INIT_DELAYED_WORK(&names->beat_work, fb_names_beat_work);
 	err = nl_open(&names->nl, fsb->ps.names, fsb->ps.names_size, flags);
 	if (err) {
 		kfree(names);
@@ -314,7 +352,9 @@ int fb_names_stop(struct fb_sb *fsb)
  */
 void fb_names_close(struct fb_sb *fsb)
 {
-	if (fsb->names)
+	if (fsb->names) {
 		cancel_delayed_work_sync(&fsb->names->trim_work);
+		cancel_delayed_work_sync(&fsb->names->beat_work);
+	}
 	kfree(fsb->names);
 }

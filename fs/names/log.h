@@ -18,6 +18,7 @@ void fb_names_switch_off(struct fb_names *names);
 void fb_names_trim_soon(struct fb_names *names);
 void fb_names_trim_later(struct fb_names *names);
 void fb_names_beat(struct fb_names *names);
+void fb_names_beat_if_due(struct fb_names *names);
 u64 fb_names_next(struct fb_names *names);
 void fb_names_let_go(struct fb_names *names, u64 end);
 

@@ -36,7 +36,7 @@ struct fb_names {
 	const char *unfit;		/* why the lower file system can't have a log; NULL: it can */
 	s64 until;			/* of the newest heartbeat */
 	u64 leaving;			/* records before it leave with a lower sync that has begun */
-	struct delayed_work trim_work;
+	struct delayed_work trim_work, beat_work;
 	atomic64_t nr_records;		/* since the mount; */
 	atomic64_t nr_barriers;		/* changes that commits wait for, */
 	atomic64_t nr_off;		/* how often it was switched off */

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* What a record says of one lower object: its identity and attributes, and whether it has more than these. */
 #include <linux/fs.h>
+#include <linux/magic.h>
+#include <linux/posix_acl.h>
 #include <linux/posix_acl_xattr.h>
 #include <linux/xattr.h>
 
@@ -112,4 +114,59 @@ bool fb_xattr_fits(const char *name, size_t size)
 		return false;
 	return is_posix_acl_xattr(name) || str_has_prefix(name, XATTR_USER_PREFIX) ||
 	       str_has_prefix(name, XATTR_TRUSTED_PREFIX) || str_has_prefix(name, XATTR_SECURITY_PREFIX);
+}
+
+/**
+ * fb_xattr_is_one() - whether an extended attribute or ACL is in the transaction that raises the counter
+ * @lower: the lower inode
+ *
+ * xfs has the counter in a transaction before that of the attribute, and a mode that comes with an ACL in one
+ * behind it. Files are told by the counter from after all of them, directories by the one from before.
+ *
+ * Context: any.
+ * Return: false: of a directory, storage may have the counter and lack the attribute.
+ */
+bool fb_xattr_is_one(const struct inode *lower)
+{
+	return !S_ISDIR(lower->i_mode) || strcmp(lower->i_sb->s_type->name, "xfs");
+}
+
+/**
+ * fb_mode_is_one() - whether a new mode, with what goes with it, is in the counter's own transaction
+ * @lower: the lower inode
+ *
+ * Where there is an ACL, its mask changes as well, in a transaction of its own.
+ *
+ * Context: process. Sleeps.
+ * Return: as fb_xattr_is_one().
+ */
+bool fb_mode_is_one(struct inode *lower)
+{
+	struct posix_acl *acl;
+
+	if (!S_ISDIR(lower->i_mode) || !IS_POSIXACL(lower))
+		return true;
+	acl = get_inode_acl(lower, ACL_TYPE_ACCESS);
+	if (!acl)
+		return true;
+	if (!IS_ERR(acl))
+		posix_acl_release(acl);
+	return false;
+}
+
+/**
+ * fb_has_many_names() - whether replay might give an object more names than the file system below allows
+ * @lower: the lower inode
+ *
+ * Replay adds names before it removes others, and staging has one or two names besides. Of a file with fewer
+ * names than half before each change that storage lacks, no more than all are there at once. xfs allows some
+ * 2 billion, which is no limit.
+ *
+ * Context: any.
+ * Return: true if storage has to have its names first.
+ */
+bool fb_has_many_names(const struct inode *lower)
+{
+	return !S_ISDIR(lower->i_mode) && lower->i_sb->s_magic == EXT4_SUPER_MAGIC &&
+	       lower->i_nlink > FB_EXT4_NAMES / 2 - FB_STAGED_NAMES;
 }

@@ -104,13 +104,18 @@ static bool fb_changed_nothing(const struct fb_name_record *rec)
 #define FB_BREAK_AFTER	0
 #endif
 
-/* The directories' counters and times after the change. False: a counter didn't rise that has to. */
+/*
+ * The directories' counters and times after the change. False: a counter didn't rise that has to. That of a
+ * file is asked for, so that it rises with the next change of any kind: a write within the same tick of the
+ * clock is found to be later.
+ */
 static bool fb_record_counts(struct fb_name_record *rec)
 {
 	for (unsigned int i = 0; i < rec->nr_dirs; i++) {
 		struct fb_name_dir *dir = &rec->dirs[i];
 		bool is_dir = S_ISDIR(dir->fi->lower->i_mode);
-		u64 now = inode_peek_iversion(dir->fi->lower);
+		u64 now = is_dir ? inode_peek_iversion(dir->fi->lower) :
+				   inode_query_iversion(dir->fi->lower);
 
 		if (now <= dir->count->before && dir->must)
 			return false;
@@ -235,12 +240,13 @@ void fb_names_end(struct fb_name_record *rec, struct dentry *lower, int err)
 {
 	struct fb_names *names = rec->names;
 
-	if (!names || !rec->fits)
+	if (!names)
 		return;
-	if (!fb_names_finish(rec, lower, err))
+	if (rec->fits && !fb_names_finish(rec, lower, err))
 		fb_names_switch_off(names);
 	fb_beat_if_late(names);
-	fb_names_trim_later(names);
+	if (rec->fits)
+		fb_names_trim_later(names);
 }
 
 /*
@@ -250,6 +256,8 @@ void fb_names_end(struct fb_name_record *rec, struct dentry *lower, int err)
  */
 static void fb_names_note_times(const struct fb_name_record *rec, struct fb_inode *fi)
 {
+	if (rec->mtime != rec->ctime)
+		WRITE_ONCE(fi->names.apart, rec->ctime);
 	if (!(rec->change.has & FB_FIELD(ATTR)) && rec->mtime != fi->names.mtime &&
 	    rec->mtime != READ_ONCE(fi->durable_time)) {
 		WRITE_ONCE(fi->names.named, rec->ctime);

@@ -12,6 +12,10 @@
  * it and leaves ctime as it was. Where storage has the change, it has the mtime, too: an inode's times are
  * written together. Its ctime is not older than the record's time then.
  *
+ * The clock has ticks. A write within the tick of such a change moves mtime alone. Recovery would take the
+ * record's time for that of the change, which storage or the log has with the mtime from before. So an fsync
+ * goes below then.
+ *
  * Three times of an inode, all of them a ctime:
  *	record_time	what the record says, or 0
  *	below_time	what the last lower fsync with times has made durable, at least
@@ -56,7 +60,7 @@ static s64 fb_time_to_store(const struct fb_inode *fi, bool *fits)
 {
 	s64 mtime, ctime = fb_lower_times(fi, &mtime);
 
-	*fits = mtime == ctime;
+	*fits = mtime == ctime && ctime != READ_ONCE(fi->names.apart);
 	if (mtime >= ctime || ctime != READ_ONCE(fi->names.named))
 		return ctime;
 	*fits = true;

@@ -19,6 +19,7 @@
  * A directory's mtime is the ctime that the log has from after its last change, for its names change both.
  */
 #include <linux/fs.h>
+#include <linux/posix_acl.h>
 #include <linux/vmalloc.h>
 
 #include "../../compat/attr.h"
@@ -114,17 +115,48 @@ static int fb_final_note(struct fb_replay *run, struct fb_final *finals, const s
 	return err;
 }
 
+/* Whether an earlier record of an object is made again. */
+static bool fb_final_is_known(const struct fb_replay *run, const struct fb_final *finals,
+			      const struct nl_identity *id)
+{
+	const struct nl_node *node = nl_node_find(&run->bind.nodes, id);
+
+	return node && finals[node - run->bind.nodes.nodes].mask;
+}
+
+/*
+ * Notes what a record that storage has says of attributes, if one is made again that came before it: within
+ * one tick of the clock it isn't always known that storage has the earlier one (core/names/judge.c).
+ */
+static int fb_final_note_again(struct fb_replay *run, struct fb_final *finals, const struct nl_change *change)
+{
+	bool creates = change->kind == NL_CREATE || change->kind == NL_TMPFILE;
+	int err = 0;
+
+	if (FB_HAS(change, ATTR) && !creates) {
+		if (fb_final_is_known(run, finals, &change->object))
+			err = fb_final_note(run, finals, change);
+		return err;
+	}
+	if (FB_HAS(change, DIR) && fb_final_is_known(run, finals, &change->dir.id))
+		err = fb_final_dir(run, finals, &change->dir);
+	if (!err && FB_HAS(change, DIR2) && fb_final_is_known(run, finals, &change->dir2.id))
+		err = fb_final_dir(run, finals, &change->dir2);
+	return err;
+}
+
 static int fb_final_read(struct fb_replay *run, struct fb_final *finals)
 {
+	const struct nl_change *change = &run->scratch.change;
 	struct nl_cursor cursor;
 	int got = 0, err = 0;
 
 	nl_cursor_start(&cursor, run->nl);
 	while (!err && (got = nl_cursor_next(&cursor, &run->scratch)) > 0) {
-		if (!cursor.committed)
-			break;
-		if (nl_on_storage(run->nl, run->scratch.start) <= 0) {
-			err = fb_final_note(run, finals, &run->scratch.change);
+		if (nl_on_storage(run->nl, run->scratch.start) > 0) {
+			err = fb_final_note_again(run, finals, change);
+		} else if (cursor.committed) {
+			err = fb_final_note(run, finals, change);
 			run->changes++;
 		}
 		cond_resched();
@@ -147,8 +179,19 @@ static void fb_final_time(struct fb_replay *run, const struct nl_node *node, str
 	final->mtime = time;
 }
 
+/* chmod changes an ACL's mask in a transaction of its own. So storage may have the mode and lack the mask. */
+static bool fb_mode_may_be_half(struct inode *inode)
+{
+	struct posix_acl *acl = IS_POSIXACL(inode) ? get_inode_acl(inode, ACL_TYPE_ACCESS) : NULL;
+
+	if (IS_ERR_OR_NULL(acl))
+		return acl;
+	posix_acl_release(acl);
+	return true;
+}
+
 /* What differs from what the object has. */
-static void fb_final_differs(const struct fb_final *final, const struct inode *inode, struct iattr *attr)
+static void fb_final_differs(const struct fb_final *final, struct inode *inode, struct iattr *attr)
 {
 	struct timespec64 atime = inode_get_atime(inode), mtime = inode_get_mtime(inode);
 	kuid_t uid = make_kuid(&init_user_ns, final->uid);
@@ -156,7 +199,7 @@ static void fb_final_differs(const struct fb_final *final, const struct inode *i
 
 	*attr = (struct iattr){ };
 	if (final->mask & NL_ATTR_MODE && !S_ISLNK(inode->i_mode) &&
-	    (final->mode ^ inode->i_mode) & S_IALLUGO) {
+	    ((final->mode ^ inode->i_mode) & S_IALLUGO || fb_mode_may_be_half(inode))) {
 		attr->ia_valid |= ATTR_MODE;
 		attr->ia_mode = (inode->i_mode & S_IFMT) | (final->mode & S_IALLUGO);
 	}

@@ -226,6 +226,26 @@ int fb_sync_size(struct fb_inode *fi, const struct fb_size_seen *end, bool datas
 	return err;
 }
 
+/**
+ * fb_is_unsynced() - whether a file has data, or a truncation, that no sync call has made durable
+ * @fi: the inode; no write to it begins
+ *
+ * Of an inode that was just read from below nothing is known, so the flag for its first sync counts as well.
+ * What was appended to a page in PMem is durable but for the size, which becomes so here.
+ *
+ * Context: process; takes io_sem. Sleeps.
+ * Return: true if it has.
+ */
+bool fb_is_unsynced(struct fb_inode *fi)
+{
+	struct fb_size_seen end = fb_see_size(fi);
+
+	if (!S_ISREG(fi->vfs_inode.i_mode))
+		return false;
+	return !fb_track_empty(&fi->tracker) || atomic_read(&fi->syncs_below.in_flight) ||
+	       fb_is_truncated(fi) || test_bit(FB_NEEDS_SYNC, &fi->flags) || fb_sync_size(fi, &end, true);
+}
+
 /*
  * Waits until no truncation is in progress: the size of the file is not known before. If the truncation began
  * after the sync, the wait and the lower fsync that follows were not needed.

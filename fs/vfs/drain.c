@@ -7,6 +7,7 @@
  */
 #include <linux/sched/signal.h>
 
+#include "../names/log.h"
 #include "../page/page.h"
 #include "../page/walk.h"
 #include "../writeback/deferred.h"
@@ -89,7 +90,8 @@ static unsigned long fb_count_all_stored(struct fb_sb *fsb)
  * fb_drain() - have the lower file system hold everything
  * @fsb: the mount
  *
- * Return: 0 when all that was out-of-sync at the beginning is durable below and clean; -EBUSY: tasks hold
+ * Return: 0 when all that was out-of-sync at the beginning is durable below and clean, and so are changes of
+ * names and attributes; -EBUSY: tasks hold
  * pages that may be changing, so copies of these are durable below and the pages stay; -EINTR; or the first
  * error of the lower file system.
  */
@@ -107,6 +109,9 @@ int fb_drain(struct fb_sb *fsb)
 			break;
 		schedule_timeout_killable(FB_DRAIN_STEP);
 	}
+	/* What only the name log has is below as well, then. */
+	if (fsb->names && err != -EINTR)
+		err = fb_names_commit_lower(fsb) ?: err;
 	if (busy) {
 		pr_warn("%s: not drained: %lu pages are held by direct I/O or a pipe, and may be changing\n",
 			fsb->cache_name, busy);

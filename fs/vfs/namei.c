@@ -15,8 +15,7 @@
 #include "../lower/attr.h"
 #include "../lower/lower.h"
 #include "../names/begin.h"
-#include "../page/size.h"
-#include "../sync/tracker.h"
+#include "../sync/sync.h"
 #include "attr.h"
 #include "dentry.h"
 #include "inode.h"
@@ -278,19 +277,21 @@ failed:
 }
 
 /*
- * True if the file has data, or a truncation, that no sync call has made durable. Of an inode that was just
- * read from below nothing is known, so the flag for its first sync counts as well.
+ * A rename within one directory locks no subdirectory that it renames. Its counter and times change, and a
+ * task that makes something in it meanwhile changes them, too: neither could say what it has done.
  */
-static bool fb_is_unsynced(struct fb_inode *fi)
+static bool fb_renames_alone(const struct dentry *old_dentry, const struct dentry *new_dentry)
 {
-	return S_ISREG(fi->vfs_inode.i_mode) &&
-	       (!fb_track_empty(&fi->tracker) || atomic_read(&fi->syncs_below.in_flight) ||
-		fb_is_truncated(fi) || test_bit(FB_NEEDS_SYNC, &fi->flags));
+	return FB_SB(old_dentry->d_sb)->names && old_dentry->d_parent == new_dentry->d_parent &&
+	       (d_is_dir(old_dentry) || d_is_dir(new_dentry));
 }
 
-/* The rename below, with the lower mount's right to write and the credentials for it. */
+/*
+ * The rename below, with the lower mount's right to write and the credentials for it. @unsynced: as
+ * fb_names_begin_rename() has it.
+ */
 static int fb_rename_there(struct dentry *old_dentry, struct dentry *new_dentry, unsigned int flags,
-			   struct fb_name_record *rec)
+			   bool unsynced, struct fb_name_record *rec)
 {
 	struct compat_renamedata rd = {
 		.mnt_idmap = fb_lower_idmap(old_dentry),
@@ -309,8 +310,7 @@ static int fb_rename_there(struct dentry *old_dentry, struct dentry *new_dentry,
 		return err;
 	err = fb_found(old_dentry, rd.old_dentry) ?: fb_found(new_dentry, rd.new_dentry);
 	if (!err) {
-		fb_names_begin_rename(rec, old_dentry, new_dentry, flags,
-				      fb_is_unsynced(FB_I(d_inode(old_dentry))));
+		fb_names_begin_rename(rec, old_dentry, new_dentry, flags, unsynced);
 		err = compat_vfs_rename(&rd);
 		fb_names_end(rec, rd.old_dentry, err);
 	}
@@ -319,8 +319,10 @@ static int fb_rename_there(struct dentry *old_dentry, struct dentry *new_dentry,
 }
 
 static int fb_rename_below(struct mnt_idmap *idmap, struct dentry *old_dentry,
-			   struct dentry *new_dentry, unsigned int flags, struct fb_name_record *rec)
+			   struct dentry *new_dentry, unsigned int flags, bool unsynced,
+			   struct fb_name_record *rec)
 {
+	bool alone = fb_renames_alone(old_dentry, new_dentry);
 	struct fb_sb *fsb = FB_SB(old_dentry->d_sb);
 	const struct cred *old;
 	int err;
@@ -328,7 +330,13 @@ static int fb_rename_below(struct mnt_idmap *idmap, struct dentry *old_dentry,
 	err = fb_begin_below(idmap, fsb, &old);
 	if (err)
 		return err;
-	err = fb_rename_there(old_dentry, new_dentry, flags, rec);
+	if (alone) {
+		up_read(&fsb->changes);
+		down_write(&fsb->changes);
+	}
+	err = fb_rename_there(old_dentry, new_dentry, flags, unsynced, rec);
+	if (alone)
+		downgrade_write(&fsb->changes);
 	fb_end_below(fsb, old);
 	return err;
 }
@@ -337,13 +345,14 @@ static int fb_rename(struct mnt_idmap *idmap, struct inode *old_dir, struct dent
 		     struct inode *new_dir, struct dentry *new_dentry, unsigned int flags)
 {
 	struct inode *inode = d_inode(old_dentry), *target = d_inode(new_dentry);
-	bool replaces = target && !(flags & RENAME_EXCHANGE);
+	bool replaces = target && !(flags & RENAME_EXCHANGE), unsynced;
 	struct fb_name_record rec;
 	int err;
 
+	unsynced = replaces && FB_SB(old_dir->i_sb)->names && fb_is_unsynced(FB_I(inode));
 	if (replaces)
 		fb_last_name_goes(target, true);
-	err = fb_rename_below(idmap, old_dentry, new_dentry, flags, &rec);
+	err = fb_rename_below(idmap, old_dentry, new_dentry, flags, unsynced, &rec);
 	if (err && replaces)
 		fb_last_name_goes(target, false);
 	if (err)

@@ -27,6 +27,7 @@
 #include "../page/bad.h"
 #include "../page/index.h"
 #include "../page/size.h"
+#include "../page/record.h"
 #include "../page/times.h"
 #include "../sync/cost.h"
 #include "../trace.h"
@@ -179,11 +180,23 @@ static int fb_batch_copy(void *arg)
 	return err;
 }
 
-/* Steps 2 and 3. */
+/* A full fsync has ended well. */
+static void fb_batch_is_below(struct fb_inode *fi, const struct fb_times *times)
+{
+	down_write(&fi->io_sem);
+	fb_is_below(fi);
+	fb_times_are_below(fi, times);
+	up_write(&fi->io_sem);
+}
+
+/*
+ * Steps 2 and 3. The first fsync of a file that storage may not have is a full one. ext4 leaves the link of a
+ * file that was made without a name out of an fdatasync, and deletes the file after a crash.
+ */
 static int fb_batch_write(struct fb_inode *fi, struct fb_batch *batch)
 {
 	int err = fb_run_as_mounter(FB_SB(fi->vfs_inode.i_sb), fb_batch_copy, batch);
-	bool times_too = fb_time_only_in_record(fi);
+	bool times_too = fb_time_only_in_record(fi) || !test_bit(FB_IS_BELOW, &fi->flags);
 	struct fb_times times = fb_times_now(fi);
 	loff_t size = i_size_read(fi->lower);
 	u64 start_ns = ktime_get_ns();
@@ -196,7 +209,7 @@ static int fb_batch_write(struct fb_inode *fi, struct fb_batch *batch)
 	if (!err)
 		fb_size_is_below(fi, size);
 	if (!err && times_too)
-		fb_times_are_below(fi, &times);
+		fb_batch_is_below(fi, &times);
 	return err;
 }
 

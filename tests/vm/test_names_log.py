@@ -157,21 +157,28 @@ def nameless(top):
     def act():
         fd = os.open(top, os.O_TMPFILE | os.O_RDWR, 0o600)
         linkat(f"/proc/self/fd/{fd}", top / "f")
-        os.write(fd, b"nameless")       # behind it: an mtime that differs from ctime would go below
+        time.sleep(0.01)
+        os.write(fd, b"nameless")       # a tick behind it: a time that a record can't say would go below
         os.fsync(fd)
         os.close(fd)
     return act, 1, lambda folder: read_mapped(folder / "f") == b"nameless"
+
+
+def holds_folders():
+    """Whether the log holds extended attributes and ACLs of folders. Over xfs it doesn't (docs/semantics.md)."""
+    return run(f"stat -fc %T {LOWER}").strip() != "xfs"
 
 
 def xattrs(top):
     """Extended attributes of a file and of a folder: set, changed, removed, and set to what they are."""
     write(top / "f")
     os.mkdir(top / "d")
-    for name in ("f", "d"):
+    names = ("f", "d") if holds_folders() else ("f",)
+    for name in names:
         os.setxattr(top / name, "user.goes", b"goes")
 
     def act():
-        for name in ("f", "d"):
+        for name in names:
             os.setxattr(top / name, "user.number", b"16")
             sync(top / name)
             os.setxattr(top / name, "user.number", b"17")
@@ -186,8 +193,8 @@ def xattrs(top):
     def check(folder):
         return all((os.getxattr(folder / name, "user.number"), os.getxattr(folder / name, "user.empty"),
                     os.getxattr(folder / name, "trusted.long"), "user.goes" in os.listxattr(folder / name)) ==
-                   (b"17", b"", b"l" * 2000, False) for name in ("f", "d"))
-    return act, 8, check
+                   (b"17", b"", b"l" * 2000, False) for name in names)
+    return act, 4 * len(names), check
 
 
 def acls(top):
@@ -195,13 +202,16 @@ def acls(top):
     for name in ("f", "goes"):
         write(top / name)
     run(f"setfacl -m u:1000:r {top}/goes")
+    if not holds_folders():
+        run(f"setfacl -d -m u:1001:rw {top}")
 
     def act():
         run(f"setfacl -m u:1000:rwx {top}/f")
         sync(top / "f")
         os.chmod(top / "f", 0o705)
         sync(top / "f")
-        run(f"setfacl -d -m u:1001:rw {top}")
+        if holds_folders():
+            run(f"setfacl -d -m u:1001:rw {top}")
         sync(top)
         run(f"setfacl -b {top}/goes")
         sync(top / "goes")
