@@ -221,6 +221,8 @@ void dtc_retire(struct dtc *t)
 	struct dtc *other;
 	LIST_HEAD(orphans);
 
+	/* Message flush may have requested a retry while the target was being suspended. */
+	cancel_delayed_work_sync(&t->retry);
 	mutex_lock(&dtc_registry_lock);
 	keeps = keeps && dtc_has_successor(t);
 	t->ti = NULL;

@@ -29,6 +29,10 @@
  * has its entry. So while the worker holds all slots, the index knows every order given so far, and
  * later writes get a later order.
  *
+ * A retry writes the newest version of a block, which may be in the current generation. A writer with an
+ * earlier order may not have reached the index yet (neighbours.c has the rule). So the worker waits until
+ * each slot has been free once after it has read the index, and tries the version that it has read.
+ *
  * Writers leave the last free generation to the worker, so the worker always has space. After opening
  * that generation, the worker frees the old one at once.
  */
@@ -277,6 +281,23 @@ static u64 dwl_aside_try_block(struct dwl *w, u64 block, u64 value, int *err)
 }
 
 /*
+ * Notes the newest version of each block, as the one to be tried. On return the index has all versions
+ * of the block up to that one.
+ */
+static void dwl_aside_choose(struct dwl *w)
+{
+	u32 i;
+
+	for (i = 0; i < w->aside.nr; i++) {
+		struct dwl_aside_block *aside = &w->aside.blocks[i];
+
+		aside->version = dwl_aside_value(w, aside->block);
+		aside->written = 0;
+	}
+	dwl_slots_wait(w, NULL);
+}
+
+/*
  * Retries the blocks in a generation, or all (NULL), as far as the time allows. Nothing else is in
  * flight to the origin.
  */
@@ -287,15 +308,13 @@ static int dwl_aside_try(struct dwl *w, const struct dwl_gen *gen)
 	bool any = false;
 	int err = 0;
 
-	for (i = 0; i < nr; i++)
-		w->aside.blocks[i].written = 0;
+	dwl_aside_choose(w);
 	for (i = 0; i < nr && err != -EINTR && !dwl_aside_late(start); i++) {
 		struct dwl_aside_block *aside = &w->aside.blocks[(first + i) % nr];
-		u64 value = dwl_aside_value(w, aside->block);
 
-		if (!value || (gen && dwl_gen_of(w, value) != gen))
+		if (!aside->version || (gen && dwl_gen_of(w, aside->version) != gen))
 			continue;
-		aside->written = dwl_aside_try_block(w, aside->block, value, &err);
+		aside->written = dwl_aside_try_block(w, aside->block, aside->version, &err);
 		any |= aside->written;
 	}
 	w->aside.retry_from = (first + i) % nr;

@@ -286,8 +286,9 @@ static int dwl_handle_aside(struct dwl *w)
 	if (!w->aside.nr)
 		return 0;
 	gen = dwl_oldest_written(w, true);
+	/* A written generation may have kept a block that was overwritten or discarded since: it is freed. */
 	if (!gen && !dwl_aside_due(w))
-		return 0;
+		return w->flushing ? 0 : dwl_flush_end(w);
 	err = dwl_flush_end(w);
 	if (!err)
 		err = dwl_aside_retry(w, gen);

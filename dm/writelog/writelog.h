@@ -205,6 +205,7 @@ struct dwl_fingerprint {
 
 struct dwl_aside_block {
 	u64 block;
+	u64 version;			/* to be tried; 0: none */
 	u64 written;			/* version that was last written with success; 0: none */
 };
 

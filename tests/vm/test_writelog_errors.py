@@ -6,20 +6,13 @@ import mmap
 import os
 import subprocess
 import time
-from pathlib import Path
 
 import pytest
 from mapped import MANY, beside_checker, noise, verificator
 from stack import SSD, run
-from writelog import DEVICE, MIB, NAME, STATE, WRITES, drain_one, fill_generation
+from writelog import BAD, BADS, DEVICE, MIB, NAME, STATE, WRITES, drain_one, error_table, fill_generation, refusing, resolved
 
 pytestmark = pytest.mark.persistence
-
-
-def error_table(fails_now, sectors):
-    """Makes the origin `bad` refuse all I/O, or none."""
-    target = "error" if fails_now else f"linear {SSD} 0"
-    run(f"dmsetup suspend --noflush --nolockfs bad; dmsetup load bad --table '0 {sectors} {target}'; dmsetup resume bad")
 
 
 def test_origin_fails_for_a_while(log):
@@ -92,29 +85,6 @@ def wait_for(condition, seconds):
     while not condition():
         assert time.monotonic() < end, run("dmsetup status; dmesg | tail")
         time.sleep(0.1)
-
-
-BAD, BADS = 128, 8      # sectors that refusing() has
-
-
-def refusing(log):
-    """Makes an origin `bad` that refuses a few sectors for good."""
-    table = [(0, BAD, f"linear {SSD} 0"), (BAD, BADS, "error"),
-             (BAD + BADS, log.sectors - BAD - BADS, f"linear {SSD} {BAD + BADS}")]
-    lines = "\n".join(f"{start} {length} {target}" for start, length, target in table)
-    verb = "dmsetup suspend --noflush --nolockfs bad; dmsetup load" if Path("/dev/mapper/bad").exists() else "dmsetup create"
-    run(f"echo '{lines}' | ({verb} bad); dmsetup resume bad; dmsetup mknodes")
-    log.origin = "/dev/mapper/bad"
-    return log
-
-
-def resolved(log):
-    """Waits until no block is refused any more; refused blocks are tried again every few seconds."""
-    for _ in range(300):
-        if log.status()["health"] == "ok":
-            break
-        time.sleep(0.1)
-    assert (log.status()["health"], log.status()["refused"]) == ("ok", 0), log.status()
 
 
 def test_refused_neighbour_delays_nothing(log):
@@ -308,9 +278,8 @@ def test_slowly_refused_blocks_in_a_full_log(log):
     assert log.read(MIB, done * 65536) == b"".join(noise(65536, i) for i in range(done))
 
 
-def test_origin_recovers_without_writeback(log):
-    """A refused block's write succeeds, but the flush fails. Once both succeed, the origin is well, even if
-    nothing else is to be written back."""
+def refused_then_unflushed(log):
+    """The origin refuses a block, which is set aside. After that it takes all blocks, and fails all flushes."""
     run("modprobe dm-flakey")
     refusing(log).create(block_size=4096)
     log.write(0, noise(MIB))
@@ -320,12 +289,32 @@ def test_origin_recovers_without_writeback(log):
     half = log.sectors // 2
     table = f"0 {half} linear {SSD} 0\n{half} {half} flakey {SSD} {half} 0 3600 1 error_writes"
     run(f"dmsetup suspend --noflush --nolockfs bad; echo '{table}' | dmsetup load bad; dmsetup resume bad")
+
+
+def test_origin_recovers_without_writeback(log):
+    """A refused block's write succeeds, but the flush fails. Once both succeed, the origin is well, even if
+    nothing else is to be written back."""
+    refused_then_unflushed(log)
     wait_for(lambda: "cannot write back to origin" in run("dmesg"), 15)
     assert log.status()["health"] == "error"
     error_table(False, log.sectors)
     wait_for(lambda: log.status()["refused"] == 0, 15)
     wait_for(lambda: log.status()["health"] == "ok", 2)
     assert "is written back" in run("dmesg")
+
+
+def test_refused_block_is_discarded_between_two_retries(log):
+    """All of a generation but a refused block is written. The block is written, too, and then discarded before a flush
+    succeeds. The generation is freed all the same, and the origin is well, although nothing else is written."""
+    refused_then_unflushed(log)
+    assert "error" in log.message("flush", check=False).lower()
+    time.sleep(1)
+    assert (log.status()["refused"], log.status()["used"]) == (1, 1)
+    run(f"blkdiscard -o {BAD * 512} -l 4096 {DEVICE}")
+    error_table(False, log.sectors)
+    wait_for(lambda: log.status()["health"] == "ok", 15)
+    log.message("flush")
+    assert (log.status()["refused"], log.status()["used"]) == (0, 0)
 
 
 def test_flaky_origin(log):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""dm-forebay-writelog: what a read gives is what a replay gives, although writeback takes blocks from younger generations
-along. These tests have a boot of their own: in its module (FB_BREAK_SLOW_STORE) a write that begins with FB_BREAK waits
-between its commit and its entry in the index, until a generation is freed."""
+"""dm-forebay-writelog: what a read gives is what a replay gives, although the worker writes blocks before their generation's
+turn. These tests have a boot of their own: in its module (FB_BREAK_SLOW_STORE) a write that begins with FB_BREAK waits
+between its commit and its entry in the index, until a generation is freed or latencies are measured."""
 
 import os
 import subprocess
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mapped import noise
 from stack import SSD, run
-from writelog import DEVICE, drain_one, fill_generation
+from writelog import BAD, DEVICE, drain_one, error_table, fill_generation, refusing
 
 BLOCK = 4096
 SLOW = b"FB_BREAK".ljust(BLOCK, b"s")
@@ -23,6 +23,26 @@ def start_write(block, data):
     return subprocess.Popen(f"exec dd if={path} of={DEVICE} bs={BLOCK} seek={block} oflag=direct conv=notrunc status=none", shell=True)
 
 
+def start_slow_write(block):
+    """The same, with a write that is delayed: it is when this returns."""
+    run("dmesg -C")
+    slow = start_write(block, SLOW)
+    while "a write waits" not in run("dmesg"):
+        assert slow.poll() is None, "the earlier write wasn't delayed: this shows nothing"
+        time.sleep(0.1)
+    return slow
+
+
+def same_after_replay(log, block, expected):
+    """A read gives the later write before and after a replay, and the origin gets it."""
+    before = log.read(block * BLOCK, BLOCK)
+    log.again()
+    after = log.read(block * BLOCK, BLOCK)
+    log.message("flush")
+    assert log.read(block * BLOCK, BLOCK, device=SSD) == after == expected
+    assert before == after, "a read before the replay gave the earlier write"
+
+
 def test_neighbour_with_an_older_write_in_flight(log):
     """Of two writes of a block in flight, the later one is in the index, the earlier one not yet. Writeback of the block's
     neighbour must leave it alone: else the index takes the earlier write afterwards, and replay the later one."""
@@ -30,19 +50,28 @@ def test_neighbour_with_an_older_write_in_flight(log):
     log.create(block_size=BLOCK, high_mark=99, low_mark=98)
     log.write(0, noise(BLOCK, 1))
     fill_generation(log)
-    run("dmesg -C")
-    slow = start_write(1, SLOW)
-    while "a write waits" not in run("dmesg"):
-        assert slow.poll() is None, "the earlier write wasn't delayed: this shows nothing"
-        time.sleep(0.1)
+    slow = start_slow_write(1)
     fast = noise(BLOCK, 2)
     assert start_write(1, fast).wait() == 0
     drain_one(log)
     assert log.read(0, BLOCK, device=SSD) == noise(BLOCK, 1)
     assert slow.wait() == 0
-    before = log.read(BLOCK, BLOCK)
-    log.again()
-    after = log.read(BLOCK, BLOCK)
-    log.message("flush")
-    assert log.read(BLOCK, BLOCK, device=SSD) == after == fast
-    assert before == after, "a read before the replay gave the earlier write"
+    same_after_replay(log, 1, fast)
+
+
+def test_refused_block_with_an_older_write_in_flight(log):
+    """The same with a block that was refused, and is tried again while its newest version is in the current generation."""
+    run(os.environ["FOREBAY_LOAD"])
+    refusing(log).create(block_size=BLOCK, high_mark=99, low_mark=98)
+    block = BAD * 512 // BLOCK
+    log.write(block * BLOCK, noise(BLOCK, 1))
+    assert "error" in log.message("flush", check=False).lower()
+    assert log.status()["refused"] == 1
+    slow = start_slow_write(block)
+    fast = noise(BLOCK, 2)
+    assert start_write(block, fast).wait() == 0
+    error_table(False, log.sectors)
+    time.sleep(6)           # refused blocks are tried every 4 seconds
+    log.message("latency on")
+    assert slow.wait() == 0
+    same_after_replay(log, block, fast)

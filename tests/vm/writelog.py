@@ -4,6 +4,7 @@ need it."""
 
 import os
 import time
+from pathlib import Path
 
 from mapped import Target, noise, slow_device
 from stack import PMEM, SSD, run
@@ -13,6 +14,7 @@ STATE = "/tmp/verificator.state"
 MIB = 1 << 20
 NAME = "wl"
 DEVICE = f"/dev/mapper/{NAME}"
+BAD, BADS = 128, 8      # sectors that refusing() has
 
 
 class Log(Target):
@@ -73,3 +75,29 @@ def drain_one(log):
     log.message("set high_mark 99")
     log.message("set low_mark 98")
     assert log.status()["used"] == used - 1
+
+
+def error_table(fails_now, sectors):
+    """Makes the origin `bad` refuse all I/O, or none."""
+    target = "error" if fails_now else f"linear {SSD} 0"
+    run(f"dmsetup suspend --noflush --nolockfs bad; dmsetup load bad --table '0 {sectors} {target}'; dmsetup resume bad")
+
+
+def refusing(log):
+    """Makes an origin `bad` that refuses a few sectors for good."""
+    table = [(0, BAD, f"linear {SSD} 0"), (BAD, BADS, "error"),
+             (BAD + BADS, log.sectors - BAD - BADS, f"linear {SSD} {BAD + BADS}")]
+    lines = "\n".join(f"{start} {length} {target}" for start, length, target in table)
+    verb = "dmsetup suspend --noflush --nolockfs bad; dmsetup load" if Path("/dev/mapper/bad").exists() else "dmsetup create"
+    run(f"echo '{lines}' | ({verb} bad); dmsetup resume bad; dmsetup mknodes")
+    log.origin = "/dev/mapper/bad"
+    return log
+
+
+def resolved(log):
+    """Waits until no block is refused any more; refused blocks are tried again every few seconds."""
+    for _ in range(300):
+        if log.status()["health"] == "ok":
+            break
+        time.sleep(0.1)
+    assert (log.status()["health"], log.status()["refused"]) == ("ok", 0), log.status()
