@@ -21,6 +21,9 @@ DISKS, MEMORIES = ("/dev/nvme0n1", "/dev/nvme1n1"), ("/dev/pmem0", "/dev/pmem1")
 PLACES = ("/srv/", "/var/", "/mnt/")
 PROGRAMS = ("redis-server", "postgres", "mariadbd", "etcd", "master", "qmgr", "pickup", "local", "cleanup", "trivial-rewrite", "postlogd")
 FSTAB = Path("/etc/fstab")
+HEADERS = Path(f"/usr/src/linux-headers-{os.uname().release}")
+
+pytestmark = pytest.mark.slow       # on the debug kernel the servers take too long
 
 
 def two_memories():
@@ -46,9 +49,6 @@ def kill_programs():
     while any(subprocess.run(["pgrep", "-x", name], check=False, stdout=subprocess.DEVNULL).returncode == 0 for name in PROGRAMS):
         assert time.monotonic() < deadline, run("ps ax")
         time.sleep(0.1)
-    for left in ("/var/lib/postgresql/15/main/postmaster.pid", "/run/postgresql/.s.PGSQL.5432.lock"):
-        if not os.path.ismount("/var/lib/postgresql"):
-            Path(left).unlink(missing_ok=True)
 
 
 def unmount_all():
@@ -152,12 +152,13 @@ def say(command, lines):
 
 def written(name, text="new"):
     """A file with old contents on the SSD, and new ones in PMem."""
+    file = os.open(DB / name, os.O_RDWR | os.O_CREAT)
     for contents in "old", text:
-        with open(DB / name, "wb", buffering=0) as file:
-            file.write(contents.ljust(4096).encode())
-            os.fsync(file.fileno())
+        os.pwrite(file, contents.ljust(4096).encode(), 0)
+        os.fsync(file)
         if contents == "old":
             run(f"forebay drain {DB}")
+    os.close(file)
     assert status()["pages_out_of_sync"] > 0
 
 
@@ -406,7 +407,7 @@ def test_backup(prepared):
 
 
 def test_snapshot():
-    run(f"pvcreate -qq {DISKS[1]}; vgcreate -qq vg {DISKS[1]}; lvcreate -qq -L 512M -n data vg")
+    run(f"pvcreate -qq {DISKS[1]}; vgcreate -qq vg {DISKS[1]}; lvcreate -qq -y -L 512M -n data vg")
     prepared_on("/dev/vg/data")
     written("file")
     assert has(SSD, "file") == "old"
@@ -470,6 +471,7 @@ def test_bad_block(prepared):
         two_memories()
 
 
+@pytest.mark.skipif(not HEADERS.exists(), reason="sign-file comes with the headers of an installed kernel")
 def test_unsigned(prepared):
     """The kernel demands signatures until the next boot, and knows none of ours."""
     del prepared
