@@ -12,7 +12,7 @@ sys.path.insert(0, str(ROOT / "tests/vm"))
 
 import recipes      # noqa: E402
 
-TESTS = (ROOT / "tests/vm/test_recipes.py").read_text(encoding="utf-8")
+TESTS = "".join((ROOT / "tests/vm" / name).read_text(encoding="utf-8") for name in ("test_recipes.py", "recipes_machine.py"))
 MARKS = {"", "fails", "not-run"}
 
 
