@@ -97,6 +97,7 @@ test-core: ## run the tests of core/ on the host: every crash state, with saniti
 	@$(MAKE) --no-print-directory -C tests/core check
 
 test-vm: modules ## the file system's semantics, coherence, errors, in the guest (KERNEL=debug: under KASAN and lockdep)
+	scripts/setup --for recipes
 	$(MAKE) --no-print-directory tools
 	tests/run --kernel $(KERNEL) --jobs 2
 

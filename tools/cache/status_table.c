@@ -251,6 +251,21 @@ static void say_unplaced(json_object *cache)
 	       pages, PLURAL(pages), pages_text(size, pages), first_mountpoint(cache));
 }
 
+/* Pages in bad blocks of the device. */
+static void say_lost(json_object *cache)
+{
+	uint64_t pages = json_number(cache, "pages_lost");
+	char size[SIZE_TEXT];
+
+	if (!pages)
+		return;
+	mark(RED);
+	printf("%" PRIu64 " page%s (%s) of files %s lost: the device can't read %s any more. dmesg has the inodes.\n"
+	       "    Delete these files and restore them from a backup.\n",
+	       pages, PLURAL(pages), pages_text(size, pages), pages == 1 ? "is" : "are",
+	       pages == 1 ? "it" : "them");
+}
+
 static void say_writeback(json_object *cache)
 {
 	uint64_t failed = json_number(cache, "writeback_errors");
@@ -334,6 +349,7 @@ void print_cache(json_object *cache)
 		print_costs(cache);
 	say_volatile(cache);
 	say_unplaced(cache);
+	say_lost(cache);
 	say_writeback(cache);
 	say_full(cache);
 	say_unmounted(cache);
