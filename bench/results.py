@@ -23,14 +23,14 @@ def devices(experiment: Experiment, **machine) -> Devices:
 
 def measure(name: str, experiment: Experiment, plan: dict, on: Devices) -> dict:
     """Boots, measures, and returns the results as they go to JSON."""
-    helpers.make()
+    packages.make(plan["workloads"])
+    helpers.make(plan["workloads"])
     if "untar" in plan["workloads"]:
         sources.make()
     if any(workload.startswith("ycsb-") for workload in plan["workloads"]):
         ycsb_client.make()
     if "dpkg-unpack" in plan["workloads"]:
         debs.make()
-    packages.make(plan["workloads"])
     say(f"{name}: {len(plan['workloads'])} workloads on {len(plan['systems'])} systems, up to {plan['rounds']} rounds")
     began, before = now(), host()
     first = quiet.look()
@@ -49,6 +49,7 @@ def measure(name: str, experiment: Experiment, plan: dict, on: Devices) -> dict:
 
 def publish(results: dict, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
+    keep_traces(results["rows"], folder / "traces")
     path = folder / "results.json"
     unfinished = path.with_suffix(".new")
     unfinished.write_text(json.dumps(results, indent=1) + "\n")
@@ -56,3 +57,11 @@ def publish(results: dict, folder: Path) -> None:
     (curves if results["experiment"] == "interface" else chart).draw(results, folder / "chart.png")
     table.show(results)
     print(f"{path}\n{folder / 'chart.png'}")
+
+
+def keep_traces(rows: list[dict], folder: Path) -> None:
+    """Moves traces of the kernel's functions from the rows to files of their own."""
+    for row in rows:
+        if lines := row.pop("trace", None):
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / f"{row['workload']}-{row['system']}.txt").write_text("\n".join(lines) + "\n")

@@ -24,6 +24,7 @@ MAPPED = "/dev/mapper/bench"
 SMALL_MIB = 64          # of a cache that is soon full
 EMU_MIB = 256
 WIPED = 4 << 20         # bytes at either end of a device: where superblocks are
+PINNED = "BENCH_PINNED"         # in the environment: a workload that can pins its files
 
 MKFS_EXT4 = ("mkfs.ext4", "-q", "-F", "-b", "4096", "-E", "lazy_itable_init=0,lazy_journal_init=0,nodiscard")
 
@@ -229,6 +230,35 @@ def ext4_dax():
 
 
 @contextmanager
+def xfs_on_pmem(options: str):
+    """Without reflink, which a file system with DAX had to do without when the thesis was written, and the same without DAX."""
+    run("mkfs.xfs", "-q", "-f", "-K", "-m", "reflink=0", PMEM)
+    with mounted("xfs", PMEM, PLACE, options):
+        yield PLACE
+
+
+def xfs_dax():
+    """xfs with DAX on the PMem: all data in PMem, none on the SSD"""
+    return xfs_on_pmem("dax=always")
+
+
+def xfs_pmem():
+    """xfs on the PMem as a plain block device, without DAX"""
+    return xfs_on_pmem("dax=never")
+
+
+@contextmanager
+def forebay_pinned():
+    """forebay, with the files of a workload pinned if it says so"""
+    os.environ[PINNED] = "yes"
+    try:
+        with forebay() as place:
+            yield place
+    finally:
+        del os.environ[PINNED]
+
+
+@contextmanager
 def forebay_emu():
     """forebay with a device of forebay-emu as its cache"""
     run("modprobe", "forebay-emu")
@@ -300,8 +330,11 @@ SYSTEMS = {
     "forebay-cpu": forebay_cpu,
     "forebay-small": forebay_small,
     "forebay-names": forebay_names,
+    "forebay-pinned": forebay_pinned,
     "overlayfs": overlayfs,
     "ext4-dax": ext4_dax,
+    "xfs-dax": xfs_dax,
+    "xfs-pmem": xfs_pmem,
     "tmpfs": tmpfs,
     "forebay-emu": forebay_emu,
     "writelog": writelog,
@@ -338,14 +371,19 @@ def clean(name: str):
 
 
 def check_mounted(name: str, folder: str, mounts: str) -> None:
-    """A system's folder is a mount of its own kind, so that no workload measures something else; `mounts` is /proc/mounts."""
-    kinds = [kind for _, place, kind, *_ in map(str.split, mounts.splitlines()) if place == folder]
+    """A system's folder is a mount of its own kind, with DAX if its name says so, so that no workload measures something else.
+    `mounts` is /proc/mounts.
+    """
+    found = [(kind, options.split(",")) for _, place, kind, options, *_ in map(str.split, mounts.splitlines()) if place == folder]
+    kinds = [kind for kind, _ in found]
     must = next((kind for word, kind in KINDS.items() if name.startswith(word)), "ext4")
     if name in BARE:
         if kinds or not stat.S_ISBLK(os.stat(folder).st_mode):
             raise RuntimeError(f"{name}: {folder} is no block device")
     elif kinds[-1:] != [must]:
         raise RuntimeError(f"{name}: {folder} should be a mount of {must}, and is {kinds[-1] if kinds else 'none'}")
+    elif name.endswith("-dax") != ("dax=always" in found[-1][1]):
+        raise RuntimeError(f"{name}: {folder} is mounted {'without' if name.endswith('-dax') else 'with'} DAX")
 
 
 @contextmanager
