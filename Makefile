@@ -49,8 +49,10 @@ demo: ## Redis and fio on four systems, then a power cut; installs and builds wh
 	began=$$(date +%s) && scripts/setup --for demo && $(MAKE) --no-print-directory modules tools && \
 		bench/demo --began $$began
 
-bench: modules tools ## compare Forebay with its peers (BENCH='sync --full'; bench/run list shows what there is)
-	bench/run $(or $(BENCH),list)
+bench: ## every experiment at smoke size and a report of them; installs what that takes (BENCH='sync --full': one experiment)
+	scripts/setup
+	@$(MAKE) --no-print-directory modules tools
+	bench/run $(or $(BENCH),all)
 
 PYTEST = /usr/bin/python3 -m pytest -q -p no:cacheprovider
 
