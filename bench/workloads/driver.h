@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What the drivers of the PMDK thesis's workloads have in common: the clock, random numbers, and a file's mapping. */
+/* For the drivers of the PMDK thesis's workloads: the clock, random numbers, and a file's mapping. */
 #include <err.h>
 #include <fcntl.h>
 #include <stdint.h>
@@ -32,10 +32,11 @@ static inline uint64_t draw(uint64_t below)
 	return (state >> 32) * below >> 32;
 }
 
-/* With MAP_SYNC, where the file system can do it: the pages are persistent memory. Else what a program would use there. */
+/* With MAP_SYNC where the file system can do it, for persistent memory. Else an ordinary shared mapping. */
 static inline char *map_file(int fd, size_t size, const char **how)
 {
-	char *map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED_VALIDATE | MAP_SYNC | MAP_POPULATE, fd, 0);
+	int flags = MAP_SHARED_VALIDATE | MAP_SYNC | MAP_POPULATE;
+	char *map = mmap(NULL, size, PROT_READ | PROT_WRITE, flags, fd, 0);
 
 	*how = "MAP_SYNC";
 	if (map == MAP_FAILED) {

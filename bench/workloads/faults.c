@@ -4,13 +4,14 @@
  *
  *	faults FILE PAGES read|write|mmap sync|shared cold|cached SECONDS
  *
- * A byte of one page in 32 is read, or stored to, in random order: at a fault the kernel maps sixteen pages of the page cache or
- * more. For the same reason the mapping begins a page beside a multiple of 2 MiB: no page of 2 MiB fits. The time counts if
- * the kernel counted a fault. When all these pages are mapped the file is mapped anew; cold: its pages are dropped from the
- * page cache before. mmap: nothing is read, and the calls of mmap() are timed.
+ * A byte of one page in 32 is read, or stored to, in random order: at a fault the kernel maps sixteen
+ * pages of the page cache or more. For the same reason the mapping begins a page beside a multiple of 2
+ * MiB: no page of 2 MiB fits. The time counts if the kernel counted a fault. When all these pages are
+ * mapped the file is mapped anew; cold: its pages are dropped from the page cache before. mmap: nothing is
+ * read, and the calls of mmap() are timed.
  *
- * Prints how the file was mapped, how many nanoseconds each fault took, and how many pages were touched. If SECONDS is
- * "trace", one is done between two marks in the kernel's trace.
+ * Prints how the file was mapped, how many nanoseconds each fault took, and how many pages were touched.
+ * If SECONDS is "trace", one is done between two marks in the kernel's trace.
  */
 #define _GNU_SOURCE
 #include <sys/resource.h>
@@ -33,7 +34,8 @@ static long faults(void)
 /* Addresses where no page of 2 MiB fits. */
 static char *reserve(void)
 {
-	char *map = mmap(NULL, size + 2 * HUGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	int anonymous = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+	char *map = mmap(NULL, size + 2 * HUGE, PROT_NONE, anonymous, -1, 0);
 
 	if (map == MAP_FAILED)
 		err(1, "mmap");
@@ -170,7 +172,8 @@ int main(int argc, char **argv)
 	cold = !strcmp(argv[5], "cold");
 	map = reserve();
 	flags = MAP_SHARED_VALIDATE | MAP_SYNC;
-	if (strcmp(argv[4], "sync") || mmap(map, size, PROT_READ | PROT_WRITE, flags | MAP_FIXED, fd, 0) != map)
+	if (strcmp(argv[4], "sync") ||
+	    mmap(map, size, PROT_READ | PROT_WRITE, flags | MAP_FIXED, fd, 0) != map)
 		flags = MAP_SHARED;
 	puts(flags == MAP_SHARED ? "MAP_SHARED" : "MAP_SYNC");
 	if (!strcmp(argv[6], "trace"))

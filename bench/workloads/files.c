@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Many files, as Filebench makes them for the PMDK thesis (4.3, figure 9). Stands in for Filebench. Prints how many
- * nanoseconds each file took, a line each; what a phase needs is prepared before, untimed, and synced.
+ * Many files, as Filebench makes them for the PMDK thesis (4.3, figure 9). Stands in for Filebench. Prints
+ * how many nanoseconds each file took, a line each; what a phase needs is prepared before, untimed, and
+ * synced.
  *
  *	files FOLDER create|write|delete COUNT
  *
@@ -9,7 +10,8 @@
  * write	an old file is opened, overwritten by 16 calls of 4 KiB, and closed
  * delete	an old file is unlinked
  *
- * Each folder has ten entries. Nothing is synced in the time that counts. A file has its number in each of its pages.
+ * Each folder has ten entries. Nothing is synced in the time that counts. A file has its number in each of
+ * its pages.
  */
 #define _GNU_SOURCE
 #include <sys/stat.h>

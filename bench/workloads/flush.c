@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What it costs to flush ranges that were stored to, by their size (PMDK thesis 5.3, figure 15). Stands in for pmembench's
- * pmem_flush, and flushes with a named instruction as well.
+ * What it costs to flush ranges that were stored to, by their size (PMDK thesis 5.3, figure 15). Stands in
+ * for pmembench's pmem_flush, and flushes with a named instruction as well.
  *
  *	flush FILE MIB SIZE persist|clwb|clflushopt|clflush|nt SECONDS
  *
- * Batches of ranges at random are stored to, untimed; then the batch is timed: each range is flushed and followed by a fence.
- * persist is libpmem's choice, and msync() where the file is no persistent memory. nt: non-temporal stores, which need no
- * flush, are timed with the fence. Prints what libpmem found the file to be, the ranges, the lines flushed, and nanoseconds.
- * The ranges that were flushed have bytes of 0xff, in a file of zeros.
+ * Batches of ranges at random are stored to, untimed; then the batch is timed: each range is flushed and
+ * followed by a fence. persist is libpmem's choice, and msync() where the file is no persistent memory.
+ * nt: non-temporal stores, which need no flush, are timed with the fence. Prints what libpmem found the
+ * file to be, the ranges, the lines flushed, and nanoseconds. The ranges that were flushed have bytes of
+ * 0xff, in a file of zeros.
  */
 #define _GNU_SOURCE
 #include <cpuid.h>
@@ -65,8 +66,8 @@ static const struct {
 	void (*flush)(char *at, size_t size);
 	unsigned int needs;
 } ways[] = {
-	{ "persist", persist, 0 }, { "clwb", by_clwb, bit_CLWB }, { "clflushopt", by_clflushopt, bit_CLFLUSHOPT },
-	{ "clflush", by_clflush, 0 }, { "nt", by_nt, 0 },
+	{ "persist", persist, 0 }, { "clwb", by_clwb, bit_CLWB },
+	{ "clflushopt", by_clflushopt, bit_CLFLUSHOPT }, { "clflush", by_clflush, 0 }, { "nt", by_nt, 0 },
 };
 
 static int way(const char *name)
@@ -76,7 +77,8 @@ static int way(const char *name)
 	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++) {
 		if (strcmp(ways[i].name, name))
 			continue;
-		if (!__get_cpuid_count(LEAF, 0, &eax, &ebx, &ecx, &edx) || (ebx & ways[i].needs) != ways[i].needs)
+		if (!__get_cpuid_count(LEAF, 0, &eax, &ebx, &ecx, &edx) ||
+		    (ebx & ways[i].needs) != ways[i].needs)
 			errx(1, "this processor has no %s", name);
 		return i;
 	}

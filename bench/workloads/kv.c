@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A key-value store in a folder, volatile or persistent. Stands in for pmemkv's engines, which Debian doesn't package (PMDK
- * thesis 5.2, figures 11 to 14).
+ * A key-value store in a folder, volatile or persistent. Stands in for pmemkv's engines, which Debian
+ * doesn't package (PMDK thesis 5.2, figures 11 to 14).
  *
  *	kv FOLDER hash|tree volatile|persistent VALUE KEYS SECONDS
  *
- * hash: buckets of chains; tree: a binary tree, which stays flat as keys come in random order. The same code serves both
- * kinds: volatile allocates with memkind from a mapping of a file of the folder, persistent with libpmemobj from a pool there,
- * in a transaction for each put. So the cost of persistence is all that differs.
+ * hash: buckets of chains; tree: a binary tree, which stays flat as keys come in random order. The same
+ * code serves both kinds: volatile allocates with memkind from a mapping of a file of the folder,
+ * persistent with libpmemobj from a pool there, in a transaction for each put. So the cost of persistence
+ * is all that differs.
  *
- * Puts KEYS keys of 16 bytes, each once, or as many as SECONDS allow, at least LEAST. A persistent pool is closed and opened
- * again then. Gets twice as many at random, each copied out and compared at both ends. At last each key must be there, with
- * its whole value, and no other. Prints what the store is on (HEAP, PMEM, or MSYNC where a pool is on no persistent memory),
- * the puts and their nanoseconds, the gets and their nanoseconds. The first fault of each page is in none of these times.
+ * Puts KEYS keys of 16 bytes, each once, or as many as SECONDS allow, at least LEAST. A persistent pool is
+ * closed and opened again then. Gets twice as many at random, each copied out and compared at both ends.
+ * At last each key must be there, with its whole value, and no other. Prints what the store is on (HEAP,
+ * PMEM, or MSYNC where a pool is on no persistent memory), the puts and their nanoseconds, the gets and
+ * their nanoseconds. The first fault of each page is in none of these times.
  */
 #define _GNU_SOURCE
 #include <libpmem.h>
@@ -171,7 +173,8 @@ static struct root *open_pool(const char *path, size_t size)
 	int prefault = 1;
 	PMEMoid root;
 
-	if (pmemobj_ctl_set(NULL, "prefault.at_create", &prefault) || pmemobj_ctl_set(NULL, "prefault.at_open", &prefault))
+	if (pmemobj_ctl_set(NULL, "prefault.at_create", &prefault) ||
+	    pmemobj_ctl_set(NULL, "prefault.at_open", &prefault))
 		errx(1, "%s", pmemobj_errormsg());
 	pool = size ? pmemobj_create(path, "kv", size, 0600) : pmemobj_open(path, "kv");
 	if (!pool)
@@ -183,7 +186,7 @@ static struct root *open_pool(const char *path, size_t size)
 	return pmemobj_direct(root);
 }
 
-/* memkind could make the file itself, but maps it piece by piece, with a fault for each page, and without MAP_SYNC. */
+/* memkind's own file is not used: memkind maps it piece by piece, without MAP_SYNC. */
 static struct root *open_heap(const char *path, size_t size)
 {
 	int fd = open(path, O_RDWR | O_CREAT | O_EXCL, 0600), failed;
@@ -207,12 +210,36 @@ static struct root *open_heap(const char *path, size_t size)
 	return root;
 }
 
+/* Returns how many keys there are then. */
+static uint64_t put_keys(struct root *root, uint64_t keys, double seconds, long long *took)
+{
+	uint64_t puts = 0;
+	long long begin;
+
+	for (*took = 0; puts < keys && (puts < LEAST || *took < seconds * 1e9); puts++) {
+		fill_value(buffer, puts);
+		begin = now();
+		put(root, puts);
+		*took += now() - begin;
+	}
+	return puts;
+}
+
+static long long get_keys(struct root *root, uint64_t keys, uint64_t gets)
+{
+	long long begin = now();
+
+	while (gets--)
+		get(root, draw(keys));
+	return now() - begin;
+}
+
 int main(int argc, char **argv)
 {
-	uint64_t keys, puts = 0, gets = 0;
-	long long begin, filled, read;
+	const char *where = "HEAP";
+	long long put_ns, get_ns;
+	uint64_t keys, puts;
 	struct root *root;
-	double seconds;
 	char path[4096];
 	size_t size;
 
@@ -222,27 +249,19 @@ int main(int argc, char **argv)
 	persistent = *argv[3] == 'p';
 	value_size = strtoul(argv[4], NULL, 0);
 	keys = strtoul(argv[5], NULL, 0);
-	seconds = atof(argv[6]);
 	snprintf(path, sizeof(path), "%s/pool", argv[1]);
 	size = HEADROOM + 3 * keys * (value_size + 256);
 	buffer = malloc(value_size);
 	root = persistent ? open_pool(path, size) : open_heap(path, size);
-	for (filled = 0; puts < keys && (puts < LEAST || filled < seconds * 1e9); puts++) {
-		fill_value(buffer, puts);
-		begin = now();
-		put(root, puts);
-		filled += now() - begin;
-	}
+	puts = put_keys(root, keys, atof(argv[6]), &put_ns);
 	if (persistent) {
 		pmemobj_close(pool);
 		root = open_pool(path, 0);
 	}
-	begin = now();
-	for (; gets < 2 * puts; gets++)
-		get(root, draw(puts));
-	read = now() - begin;
+	get_ns = get_keys(root, puts, 2 * puts);
 	check(root, puts);
-	printf("%s %ju %lld %ju %lld\n", !persistent ? "HEAP" : pmem_is_pmem(root, sizeof(*root)) ? "PMEM" : "MSYNC", puts, filled,
-	       gets, read);
+	if (persistent)
+		where = pmem_is_pmem(root, sizeof(*root)) ? "PMEM" : "MSYNC";
+	printf("%s %ju %lld %ju %lld\n", where, puts, put_ns, 2 * puts, get_ns);
 	return 0;
 }

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Bandwidth by chunk and latency of a file's mapping, as the PMDK thesis measures its memory (3.3, figure 7). Stands in for
- * its membench.
+ * Bandwidth by chunk and latency of a file's mapping, as the PMDK thesis measures its memory (3.3, figure
+ * 7). Stands in for its membench.
  *
- *	memory FILE MIB read|write seq|rand CHUNK SECONDS	memcpy() of chunks; prints how the file is mapped, the number of
- *								chunks, and nanoseconds
- *	memory FILE MIB chase SECONDS				each line says which is next, at random; the same of loads
+ *	memory FILE MIB read|write seq|rand CHUNK SECONDS	memcpy() of chunks
+ *	memory FILE MIB chase SECONDS				each line says which is next, at random
  *
- * A read is compared with what the file has there: each of its words has its own number. Writes leave bytes of 0xff in a file
- * of zeros.
+ * Prints how the file is mapped, the number of chunks or loads, and nanoseconds.
+ *
+ * A read is compared with what the file has there: each of its words has its own number. Writes leave
+ * bytes of 0xff in a file of zeros.
  */
 #define _GNU_SOURCE
 #include "driver.h"
@@ -96,7 +97,7 @@ int main(int argc, char **argv)
 	int fd;
 
 	if (argc != 5 && argc != 7)
-		errx(2, "usage: memory FILE MIB read|write seq|rand CHUNK SECONDS, or memory FILE MIB chase SECONDS");
+		errx(2, "usage: memory FILE MIB read|write seq|rand CHUNK SECONDS, or chase SECONDS");
 	fd = open(argv[1], O_RDWR);
 	if (fd < 0)
 		err(1, "%s", argv[1]);
