@@ -17,6 +17,7 @@ from matplotlib import pyplot               # noqa: E402
 from . import axes, quiet                   # noqa: E402
 from .table import number, rounds           # noqa: E402
 
+REAL = ("kvm", "none")  # accelerators with which numbers are those of the processor; none: no guest
 LOGARITHMIC = 50        # times the least value is the largest: then the scale is
 WIDE = 20               # characters of a name under a bar
 TITLE = 75              # of the title over a column
@@ -46,7 +47,7 @@ def draw(results: dict, path: Path) -> None:
 
 def headline(results: dict) -> str:
     host = results["settings"]["host"]
-    notes = [] if host["accelerator"] == "kvm" else ["emulated machine: only the ratios mean something"]
+    notes = [] if host["accelerator"] in REAL else ["emulated machine: only the ratios mean something"]
     notes += [f"busy host: {problem}" for problem in quiet.problems(quiet.of(results))]
     return "; ".join([f"Forebay, {results['experiment']}: median of {rounds(results['settings'])}, one boot, "
                       f"Linux {results['versions']['kernel']} ({host['accelerator']})", *notes])

@@ -30,6 +30,19 @@ def make(workloads: list[str]) -> None:
             fetch(WANTED[word], place)
 
 
+def lacking(workloads: list[str]) -> list[str]:
+    """The packages that these workloads need and the host hasn't."""
+    wanted = {package for name in workloads for package in WANTED.get(name.partition("-")[0], ())}
+    return [package for package in sorted(wanted) if not is_installed(package)]
+
+
+def is_installed(package: str) -> bool:
+    try:
+        return run("dpkg-query", "-W", "-f", "${db:Status-Abbrev}", package).startswith("ii")
+    except CommandFailed:
+        return False
+
+
 def fetch(packages: tuple[str, ...], place: Path) -> None:
     """The packages, and those that they need and the host hasn't; at last by the name that says that all is there."""
     lacking = missing(run("apt-get", "-s", "-q", "--no-install-recommends", "install", *packages))

@@ -18,7 +18,8 @@ from contextlib import contextmanager
 
 from .commands import CommandFailed, run
 
-SSD, PMEM = "/dev/nvme0n1", "/dev/pmem0"
+# The guest's devices; those that `bench/run --on host` names.
+SSD, PMEM = os.environ.get("BENCH_SSD", "/dev/nvme0n1"), os.environ.get("BENCH_PMEM", "/dev/pmem0")
 LOWER, PLACE = "/mnt/bench-lower", "/mnt/bench"
 MAPPED = "/dev/mapper/bench"
 SMALL_MIB = 64          # of a cache that is soon full
@@ -156,7 +157,7 @@ def forebay():
 @contextmanager
 def forebay_cpu():
     """forebay where CPU caches are in the persistence domain (eADR, CXL GPF)"""
-    path = "/sys/block/pmem0/dax/write_cache"
+    path = f"/sys/block/{os.path.basename(PMEM)}/dax/write_cache"
     set_attribute(path, "0")
     try:
         with forebay() as place:
@@ -197,6 +198,8 @@ def new_forebay(cache: str, *options: str):
 def forebay_as_it_is(cache: str = PMEM, *options: str):
     """Mounts what is there: after a power cut, say."""
     run("modprobe", "forebay")
+    if cache == PMEM and "forebay-emu" in PMEM:
+        options = ("allow_volatile_cache", *options)
     with mounted("ext4", SSD, LOWER), mounted("forebay", LOWER, PLACE, ",".join((f"cache={cache}", *options))):
         yield PLACE
 
@@ -353,6 +356,8 @@ SYSTEMS = {
     **{policy: over_btt(policy=policy) for policy in STAGING},
     **{f"{policy}-{mib}m": over_btt(mib, policy=policy) for policy in ("transit", *STAGING) for mib in CACHE_MIB},
 }
+# The namespace of the PMem is changed for them.
+OVER_NAMESPACE = tuple(name for name in SYSTEMS if name.startswith(("ext4-btt", "transit", *STAGING)))
 KINDS = {"forebay": "forebay", "overlayfs": "overlay", "xfs": "xfs", "tmpfs": "tmpfs"}      # by the name's beginning; others: ext4
 BARE = tuple(name for name in SYSTEMS if name.startswith(("bare-", "small-")))      # they yield a device, not a folder
 
