@@ -11,7 +11,7 @@
  * read, and the calls of mmap() are timed.
  *
  * Prints how the file was mapped, how many nanoseconds each fault took, and how many pages were touched.
- * If SECONDS is "trace", one is done between two marks in the kernel's trace.
+ * If SECONDS is "trace", one is done between two marks in the kernel's trace, which this process has for itself.
  */
 #define _GNU_SOURCE
 #include <sys/resource.h>
@@ -145,9 +145,11 @@ static void map_often(char *map, double seconds)
 
 static void trace_one(char *map, int maps)
 {
+	int only = open("/sys/kernel/tracing/set_ftrace_pid", O_WRONLY);
+
 	marks = open("/sys/kernel/tracing/trace_marker", O_WRONLY);
-	if (marks < 0)
-		err(1, "trace_marker");
+	if (marks < 0 || only < 0 || dprintf(only, "%d", getpid()) < 0 || close(only))
+		err(1, "/sys/kernel/tracing");
 	if (!maps)
 		map_anew(map);
 	mark("begins");

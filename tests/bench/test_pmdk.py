@@ -205,19 +205,22 @@ def test_a_driver_with_a_planted_mistake(tmp_path, monkeypatch, number):
         measure(str(tmp_path / "place"), 0.5 if name == "kv" else 0.05)
 
 
-TRACE = """cpus=2
-          faults-218   [001]    71.1: print:                tracing_mark_write: begins
-          faults-218   [001]    71.2: funcgraph_entry:                   |  handle_mm_fault() {
-          faults-218   [001]    71.3: funcgraph_entry:        1.1 us     |    __rcu_read_lock();
-          faults-218   [001]    71.4: funcgraph_exit:        21.1 us     |  }
-          faults-218   [001]    71.5: print:                tracing_mark_write: ends
+TRACE = """# tracer: function_graph
+ 0)               |  /* begins */
+ 0)               |  handle_mm_fault() {
+ 0)   1.102 us    |    __rcu_read_lock();
+ 0)               |    fb_dax_fault [forebay]() {
+ 0)   0.902 us    |    }
+ 0) + 21.1 us     |  }
+ 0)               |  /* ends */
 """
 
 
 def test_a_trace_has_one_call_between_its_marks():
     lines = faults.between(TRACE, "handle_mm_fault")
-    assert faults.calls(lines) == ["handle_mm_fault", "__rcu_read_lock"]
-    twice = TRACE.replace("        1.1 us     |    __rcu_read_lock();", "                   |  handle_mm_fault() {")
+    assert faults.calls(lines) == ["handle_mm_fault", "__rcu_read_lock", "fb_dax_fault"]
+    assert lines[1] == "  __rcu_read_lock();"
+    twice = TRACE.replace("  1.102 us    |    __rcu_read_lock();", "              |  handle_mm_fault() {")
     for spoilt in (TRACE.replace("begins", ""), TRACE + TRACE, twice, TRACE.replace("handle_mm_fault", "do_mmap")):
         with pytest.raises(ValueError, match="trace"):
             faults.between(spoilt, "handle_mm_fault")

@@ -20,7 +20,7 @@ def null_fixture():
 @pytest.fixture(name="loop")
 def loop_fixture(tmp_path):
     """A loop device."""
-    device = run(f"truncate -s 64M {tmp_path}/image && losetup -f --show {tmp_path}/image").strip()
+    device = run(f"modprobe loop && truncate -s 64M {tmp_path}/image && losetup -f --show {tmp_path}/image").strip()
     yield device
     run(f"losetup -d {device}")
 
