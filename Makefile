@@ -49,8 +49,10 @@ demo: ## Redis and fio on four systems, then a power cut; installs and builds wh
 	began=$$(date +%s) && scripts/setup --for demo && $(MAKE) --no-print-directory modules tools && \
 		bench/demo --began $$began
 
-bench: modules tools ## compare Forebay with its peers (BENCH='sync --full'; bench/run list shows what there is)
-	bench/run $(or $(BENCH),list)
+bench: ## every experiment at smoke size and a report of them; installs what that takes (BENCH='sync --full': one experiment)
+	scripts/setup
+	@$(MAKE) --no-print-directory modules tools
+	bench/run $(or $(BENCH),all)
 
 PYTEST = /usr/bin/python3 -m pytest -q -p no:cacheprovider
 
@@ -58,7 +60,7 @@ test: ## what CI runs: crash states and units on the host; semantics, the comman
 	scripts/setup --for test
 	@$(MAKE) --no-print-directory modules tools
 	@$(MAKE) --no-print-directory test-core test-host test-tools
-	tests/run --boot calls,interface,emu,agree,attack
+	tests/run --boot calls,interface,emu,names,agree,attack
 	tests/powercut/run $(or $(N),4) --fs ext4,xfs
 	tests/powercut/run 2 --flushed --fs ext4
 	tests/powercut/run $(or $(N),4) --names --cut-replay --fs ext4,xfs

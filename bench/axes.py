@@ -19,6 +19,9 @@ AXES = (
     (r"dirty-(?P<x>\d+)k", "KiB stored to", "2 MiB mapped, fdatasync"),
     (r"scattered-(?P<x>\d+)", "pages", "scattered pages, fdatasync"),
     (r"piece-(?P<x>\d+)k", "KiB", "one piece, fdatasync"),
+    (r"memory-(?P<f>(?:seq|rand)(?:read|write))-(?P<x>\d+)", "bytes a chunk", "memory, {f}"),
+    (r"kv-(?P<f>hash|tree)-(?P<x>\d+)", "bytes a value", "persistent key-value store, {f}"),
+    (r"flush-(?P<f>[a-z]+)-(?P<x>\d+)", "bytes flushed and fenced", "flushes, {f}"),
     (r"blocks-(?P<x>\d+)k-t(?P<f>\d+)", "KiB a block", "a sync a block, {f} threads"),
     (r"blocks-(?P<f>\d+)k-t(?P<x>\d+)", "threads", "a sync a block, {f} KiB"),
 )

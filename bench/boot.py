@@ -3,6 +3,7 @@
 
 import json
 import time
+from collections.abc import Iterable
 
 from vm.machine import Machine
 from vm.settings import CHECKOUT
@@ -22,26 +23,31 @@ def carry_out(plan: dict, devices: Devices) -> tuple[list[dict], dict]:
     """The samples, and what the guest said of itself."""
     path = CHECKOUT / "build" / "bench" / "plan.json"
     path.write_text(json.dumps(plan))
-    samples, guest, failure = [], {}, None
     settings = devices.settings(cwd=CHECKOUT, timeout=HANGS)
     with Machine(settings, [*PYTHON, "bench.guest", str(path)]) as machine:
-        for line in machine.lines():
-            event = json.loads(line)
-            kind = event.pop("event")
-            if kind == "sample":
-                samples.append(event)
-                say(f"round {event['round']}/{plan['rounds']}  {event['system']:<18} {event['workload']:<18} "
-                    f"{event['sample']['value']:>12,.0f}   ({event['seconds']:.1f} s)")
-            elif kind == "ready":
-                say(f"{event['system']} is ready ({event['seconds']:.1f} s)")
-            elif kind in ("machine", "done"):
-                guest |= event
-            elif kind == "failed":
-                failure = event
-    result = machine.wait()
+        samples, guest = follow(machine.lines(), plan)
+    check(machine.wait())
+    return samples, guest
+
+
+def follow(lines: Iterable[str], plan: dict) -> tuple[list[dict], dict]:
+    """The events of bench/guest.py."""
+    samples, guest, failure = [], {}, None
+    for line in lines:
+        event = json.loads(line)
+        kind = event.pop("event")
+        if kind == "sample":
+            samples.append(event)
+            say(f"round {event['round']}/{plan['rounds']}  {event['system']:<18} {event['workload']:<18} "
+                f"{event['sample']['value']:>12,.0f}   ({event['seconds']:.1f} s)")
+        elif kind == "ready":
+            say(f"{event['system']} is ready ({event['seconds']:.1f} s)")
+        elif kind in ("machine", "done"):
+            guest |= event
+        elif kind == "failed":
+            failure = event
     if failure:
         raise BenchFailed(f"in the guest: {failure['problem']}\n{failure['trace']}")
-    check(result)
     return samples, guest
 
 

@@ -19,12 +19,13 @@ from matplotlib import pyplot               # noqa: E402
 from . import axes, quiet                   # noqa: E402
 from .table import number, rounds           # noqa: E402
 
+REAL = ("kvm", "none")  # accelerators with which numbers are those of the processor; none: no guest
 LOGARITHMIC = 50        # times the least value is the largest: then the scale is
 WIDE = 20               # characters of a name under a bar
 TITLE = 75              # of the title over a column
 OURS = ("#0b6e99", "#d9730d", "#0f7b6c", "#ad1a72", "#6940a5")
 PEER, LIMIT = ("#5f6875", "#8a94a3", "#a9b2bf", "#737d8a", "#979fab"), "#c3c9d1"
-LIMITS = ("tmpfs", "ext4-dax", "ext4-pmem", "transit-none")         # what they lack is durability, blocks or a cache
+LIMITS = ("tmpfs", "ext4-dax", "ext4-pmem", "xfs-dax", "xfs-pmem", "transit-none")         # what they lack is durability, blocks or a cache
 MARKS = "osD^vXP*"
 PHASES = ("metadata", "cache_write", "evict_and_write", "bypass", "enqueue", "flush", "other")
 PHASE_COLOURS = ("#0b6e99", "#52b5c9", "#d9730d", "#ad1a72", "#0f7b6c", "#6940a5", "#dfe3e8")
@@ -48,7 +49,7 @@ def draw(results: dict, path: Path) -> None:
 
 def headline(results: dict) -> str:
     host = results["settings"]["host"]
-    notes = [] if host["accelerator"] == "kvm" else ["emulated machine: only the ratios mean something"]
+    notes = [] if host["accelerator"] in REAL else ["emulated machine: only the ratios mean something"]
     notes += [f"busy host: {problem}" for problem in quiet.problems(quiet.of(results))]
     return "; ".join([f"Forebay, {results['experiment']}: median of {rounds(results['settings'])}, one boot, "
                       f"Linux {results['versions']['kernel']} ({host['accelerator']})", *notes])

@@ -80,6 +80,19 @@ NAMES = ("names-create", "names-maildir", "names-replace", "names-sqlite-delete"
          "names-wal-1m")
 PROGRAMS = ("git-commit", "lmdb-put", "mail-postfix", "dpkg-unpack", "etcd-put", "postgres-insert")
 
+MEMORY = {f"{order}{rw}": tuple(f"memory-{order}{rw}-{chunk}" for chunk in (4, 64, 1024, 4096, 16384, 262144, 4 << 20))
+          for order in ("seq", "rand") for rw in ("read", "write")}
+AIO = tuple(f"aio-{rw}" for rw in ("read", "write", "randread", "randwrite"))
+FILES = ("files-create", "files-write", "files-delete")
+FAULTS = ("fault-read-shared-cold", "fault-read-shared-cached", "fault-write-shared-cached", "fault-read-sync-cached",
+          "fault-write-sync-cached", "fault-mmap")
+TRACES = ("trace-read-shared", "trace-read-sync", "trace-write-sync", "trace-mmap-shared")
+KV = {structure: tuple(f"kv-{structure}-{size}" for size in (64, 1024, 4096, 16384, 65536, 262144)) for structure in ("hash", "tree")}
+FLUSHES = {way: tuple(f"flush-{way}-{size}" for size in (64, 256, 1024, 4096, 16384, 65536))
+           for way in ("persist", "clwb", "clflushopt", "clflush", "nt")}
+# Those of the PMDK thesis, with and without DAX on the same memory, and the SSD's. NOVA isn't in Linux.
+WITH_AND_WITHOUT_DAX = ("tmpfs", "ext4", "xfs", "ext4-pmem", "xfs-pmem", "ext4-dax", "xfs-dax", "forebay")
+
 AOF = {fsync: tuple(f"aof-{fsync}{how}-p{pipeline}" for how in ("", "-mapped") for pipeline in (1, 10, 100, 1000))
        for fsync in ("always", "everysec", "no")}
 AOF_COMMANDS = tuple(f"aof-always{how}-{command}" for command in ("hset", "incr") for how in ("", "-mapped"))
@@ -202,4 +215,25 @@ EXPERIMENTS = {
     "transit-ycsb": Experiment(
         "Caiti figures 9b to 9d: YCSB A and F on a key-value store, by which records are asked for", YCSB,
         (*OVER_BTT, "transit-no-ee", "transit-no-bp", "ext4-dax"), budget=1500, least_rounds=1, cpu=COPYING),
+    "pmdk-memory": Experiment(
+        "PMDK thesis figure 7: bandwidth of mappings by chunk, and latency, on DRAM, PMem and emulated memory",
+        (*(name for names in MEMORY.values() for name in names), "memory-latency", "mbw-memcpy", "mbw-mcblock-4096"),
+        ("tmpfs", "ext4-dax", "forebay", "forebay-emu"), seconds=1, budget=1500, least_rounds=1, cpu=COPYING, only=True),
+    "pmdk-fio": Experiment(
+        "PMDK thesis figure 8: asynchronous I/O on file systems with and without DAX", AIO, (*WITH_AND_WITHOUT_DAX, "forebay-pinned"),
+        seconds=2, budget=900, least_rounds=1, cpu=COPYING, only=True),
+    "pmdk-files": Experiment(
+        "PMDK thesis figure 9: creating, writing and deleting many files", FILES, WITH_AND_WITHOUT_DAX, budget=900, least_rounds=1,
+        cpu=COPYING, only=True),
+    "pmdk-faults": Experiment(
+        "PMDK thesis figure 10: page faults and mmap(), with a trace of the kernel's functions", (*FAULTS, *TRACES),
+        WITH_AND_WITHOUT_DAX, seconds=1.5, budget=900, least_rounds=1, cpu=COPYING, only=True),
+    "pmdk-kv": Experiment(
+        "PMDK thesis figures 11 to 14: own key-value engines, volatile and persistent, by the size of a value",
+        (*KV["hash"], *KV["tree"]), ("tmpfs", "ext4", "ext4-dax", "xfs-dax", "forebay"), seconds=3, budget=1500, least_rounds=1,
+        cpu=COPYING, only=True),
+    "pmdk-flush": Experiment(
+        "PMDK thesis figure 15: what a flush costs a line, by size and instruction",
+        tuple(name for names in FLUSHES.values() for name in names), ("tmpfs", "ext4", "ext4-dax", "xfs-dax", "forebay"), seconds=0.5,
+        budget=900, least_rounds=1, cpu=COPYING, only=True),
 }

@@ -72,7 +72,7 @@ def counters() -> dict:
     found = {}
     for name in COUNTERS:
         try:
-            with open(f"/sys/fs/forebay/pmem0/{name}") as file:
+            with open(f"/sys/fs/forebay/{os.path.basename(systems.PMEM)}/{name}") as file:
                 found[name] = int(file.read())
         except FileNotFoundError:
             pass

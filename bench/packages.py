@@ -15,7 +15,8 @@ from .progress import say
 from .workloads.guest_only import UNPACKED
 
 # By the first word of a workload's name.
-WANTED = {"lmdb": ("python3-lmdb",), "mail": ("postfix",), "etcd": ("etcd-server",)}
+WANTED = {"lmdb": ("python3-lmdb",), "mail": ("postfix",), "etcd": ("etcd-server",), "mbw": ("mbw",),
+          "trace": ("trace-cmd",), "kv": ("libpmemobj-dev", "libpmem-dev", "libmemkind-dev")}
 
 # Run by root, apt fetches as the user _apt, and that user can't write to the folder.
 DOWNLOAD = ("apt-get", "-q", "-q", "-o", "Acquire::Retries=3", "-o", "APT::Sandbox::User=root", "download")
@@ -27,6 +28,19 @@ def make(workloads: list[str]) -> None:
         place = Path(UNPACKED, word)
         if not place.exists():
             fetch(WANTED[word], place)
+
+
+def lacking(workloads: list[str]) -> list[str]:
+    """The packages that these workloads need and the host hasn't."""
+    wanted = {package for name in workloads for package in WANTED.get(name.partition("-")[0], ())}
+    return [package for package in sorted(wanted) if not is_installed(package)]
+
+
+def is_installed(package: str) -> bool:
+    try:
+        return run("dpkg-query", "-W", "-f", "${db:Status-Abbrev}", package).startswith("ii")
+    except CommandFailed:
+        return False
 
 
 def fetch(packages: tuple[str, ...], place: Path) -> None:

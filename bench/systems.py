@@ -18,12 +18,14 @@ from contextlib import contextmanager
 
 from .commands import CommandFailed, run
 
-SSD, PMEM = "/dev/nvme0n1", "/dev/pmem0"
+# The guest's devices; those that `bench/run --on host` names.
+SSD, PMEM = os.environ.get("BENCH_SSD", "/dev/nvme0n1"), os.environ.get("BENCH_PMEM", "/dev/pmem0")
 LOWER, PLACE = "/mnt/bench-lower", "/mnt/bench"
 MAPPED = "/dev/mapper/bench"
 SMALL_MIB = 64          # of a cache that is soon full
 EMU_MIB = 256
 WIPED = 4 << 20         # bytes at either end of a device: where superblocks are
+PINNED = "BENCH_PINNED"         # in the environment: a workload that can pins its files
 
 MKFS_EXT4 = ("mkfs.ext4", "-q", "-F", "-b", "4096", "-E", "lazy_itable_init=0,lazy_journal_init=0,nodiscard")
 
@@ -155,7 +157,7 @@ def forebay():
 @contextmanager
 def forebay_cpu():
     """forebay where CPU caches are in the persistence domain (eADR, CXL GPF)"""
-    path = "/sys/block/pmem0/dax/write_cache"
+    path = f"/sys/block/{os.path.basename(PMEM)}/dax/write_cache"
     set_attribute(path, "0")
     try:
         with forebay() as place:
@@ -196,6 +198,8 @@ def new_forebay(cache: str, *options: str):
 def forebay_as_it_is(cache: str = PMEM, *options: str):
     """Mounts what is there: after a power cut, say."""
     run("modprobe", "forebay")
+    if cache == PMEM and "forebay-emu" in PMEM:
+        options = ("allow_volatile_cache", *options)
     with mounted("ext4", SSD, LOWER), mounted("forebay", LOWER, PLACE, ",".join((f"cache={cache}", *options))):
         yield PLACE
 
@@ -226,6 +230,35 @@ def ext4_dax():
     run(*MKFS_EXT4, PMEM)
     with mounted("ext4", PMEM, PLACE, "dax=always"):
         yield PLACE
+
+
+@contextmanager
+def xfs_on_pmem(options: str):
+    """Without reflink, which a file system with DAX had to do without when the thesis was written, and the same without DAX."""
+    run("mkfs.xfs", "-q", "-f", "-K", "-m", "reflink=0", PMEM)
+    with mounted("xfs", PMEM, PLACE, options):
+        yield PLACE
+
+
+def xfs_dax():
+    """xfs with DAX on the PMem: all data in PMem, none on the SSD"""
+    return xfs_on_pmem("dax=always")
+
+
+def xfs_pmem():
+    """xfs on the PMem as a plain block device, without DAX"""
+    return xfs_on_pmem("dax=never")
+
+
+@contextmanager
+def forebay_pinned():
+    """forebay, with the files of a workload pinned if it says so"""
+    os.environ[PINNED] = "yes"
+    try:
+        with forebay() as place:
+            yield place
+    finally:
+        del os.environ[PINNED]
 
 
 @contextmanager
@@ -300,8 +333,11 @@ SYSTEMS = {
     "forebay-cpu": forebay_cpu,
     "forebay-small": forebay_small,
     "forebay-names": forebay_names,
+    "forebay-pinned": forebay_pinned,
     "overlayfs": overlayfs,
     "ext4-dax": ext4_dax,
+    "xfs-dax": xfs_dax,
+    "xfs-pmem": xfs_pmem,
     "tmpfs": tmpfs,
     "forebay-emu": forebay_emu,
     "writelog": writelog,
@@ -320,6 +356,8 @@ SYSTEMS = {
     **{policy: over_btt(policy=policy) for policy in STAGING},
     **{f"{policy}-{mib}m": over_btt(mib, policy=policy) for policy in ("transit", *STAGING) for mib in CACHE_MIB},
 }
+# The namespace of the PMem is changed for them.
+OVER_NAMESPACE = tuple(name for name in SYSTEMS if name.startswith(("ext4-btt", "transit", *STAGING)))
 KINDS = {"forebay": "forebay", "overlayfs": "overlay", "xfs": "xfs", "tmpfs": "tmpfs"}      # by the name's beginning; others: ext4
 BARE = tuple(name for name in SYSTEMS if name.startswith(("bare-", "small-")))      # they yield a device, not a folder
 
@@ -338,14 +376,19 @@ def clean(name: str):
 
 
 def check_mounted(name: str, folder: str, mounts: str) -> None:
-    """A system's folder is a mount of its own kind, so that no workload measures something else; `mounts` is /proc/mounts."""
-    kinds = [kind for _, place, kind, *_ in map(str.split, mounts.splitlines()) if place == folder]
+    """A system's folder is a mount of its own kind, with DAX if its name says so, so that no workload measures something else.
+    `mounts` is /proc/mounts.
+    """
+    found = [(kind, options.split(",")) for _, place, kind, options, *_ in map(str.split, mounts.splitlines()) if place == folder]
+    kinds = [kind for kind, _ in found]
     must = next((kind for word, kind in KINDS.items() if name.startswith(word)), "ext4")
     if name in BARE:
         if kinds or not stat.S_ISBLK(os.stat(folder).st_mode):
             raise RuntimeError(f"{name}: {folder} is no block device")
     elif kinds[-1:] != [must]:
         raise RuntimeError(f"{name}: {folder} should be a mount of {must}, and is {kinds[-1] if kinds else 'none'}")
+    elif name.endswith("-dax") != ("dax=always" in found[-1][1]):
+        raise RuntimeError(f"{name}: {folder} is mounted {'without' if name.endswith('-dax') else 'with'} DAX")
 
 
 @contextmanager

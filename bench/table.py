@@ -13,7 +13,7 @@ def show(results: dict) -> None:
     console = Console(highlight=False, width=None if Console().is_terminal else 110)
     console.print(rows(results))
     host, settings = results["settings"]["host"], results["settings"]
-    emulated = "" if host["accelerator"] == "kvm" else " An emulated machine: only the ratios mean something."
+    emulated = "" if host["accelerator"] in ("kvm", "none") else " An emulated machine: only the ratios mean something."
     console.print(f"Median of {rounds(settings)}, and their range. Linux {results['versions']['kernel']}, "
                   f"{host['accelerator']}.{emulated}", style="dim")
     for problem in quiet.problems(quiet.of(results)):

@@ -4,7 +4,8 @@
 Besides the value, in the workload's unit, a workload may return figures of its own; they go to the JSON results.
 """
 
-from . import append_log, block, dpkg, etcd, fio, git, interface, lmdb, mariadb, names, postfix, postgres, ranges, redis, transit, untar, ycsb
+from . import (aio, append_log, block, dpkg, etcd, faults, files, fio, flush, git, interface, kv, lmdb, mariadb, memory, names, postfix,
+               postgres, ranges, redis, transit, untar, ycsb)
 
 OPS, MIB, FILES = "ops/s", "MiB/s", "files/s"
 
@@ -102,6 +103,39 @@ INTERFACE = {f"{block >> 10}k" if block >= 1024 else str(block): block for block
 WORKLOADS |= {f"interface-{name}-t{threads}": (MIB, f"random writes of {name} bytes, {threads} threads; with processor time",
                                                interface.writes(threads, block))
               for threads in (1, 2, 4, 8) for name, block in INTERFACE.items()}
+
+# The PMDK thesis. Sizes in names are bytes.
+CHUNKS = (4, 64, 1024, 4096, 16384, 262144, 4 << 20)
+VALUES = (64, 1024, 4096, 16384, 65536, 262144)
+FLUSHED = (64, 256, 1024, 4096, 16384, 65536)
+WORKLOADS |= {
+    **{f"memory-{order}{rw}-{chunk}": (MIB, f"memcpy() of {chunk} bytes {about}, {'at random' if order == 'rand' else 'one after the other'}",
+                                       memory.bandwidth(rw, order, chunk))
+       for order in ("seq", "rand") for rw, about in (("read", "out of a mapping"), ("write", "into a mapping")) for chunk in CHUNKS},
+    "memory-latency": ("loads/s", "loads of which each says where the next one is, 64 MiB mapped", memory.latency()),
+    "mbw-memcpy": (MIB, "mbw: memcpy() of an array, in ordinary memory whatever the system", memory.mbw("memcpy")),
+    "mbw-mcblock-4096": (MIB, "mbw: the same by blocks of 4 KiB", memory.mbw("mcblock", 4096)),
+    **{f"aio-{rw}": (MIB, f"fio, libaio, 8 in flight, 4 KiB {rw}, direct (tmpfs: buffered)", aio.asynchronous(rw))
+       for rw in ("read", "write", "randread", "randwrite")},
+    "files-create": (FILES, "new files of 64 KiB, no sync", files.phase("create")),
+    "files-write": (FILES, "files of 64 KiB opened and overwritten by 16 calls, no sync", files.phase("write")),
+    "files-delete": (FILES, "files of 64 KiB deleted", files.phase("delete")),
+    **{f"fault-{what}-{how}-{state}": ("faults/s", f"page faults of a mapping ({how}), by a {what} at random, {about}",
+                                       faults.costs(what, how, state))
+       for what, how, state, about in (
+           ("read", "shared", "cold", "page cache dropped"), ("read", "shared", "cached", "file in memory"),
+           ("write", "shared", "cached", "file in memory"), ("read", "sync", "cached", "file in memory"),
+           ("write", "sync", "cached", "file in memory"))},
+    "fault-mmap": (OPS, "mmap() of a file of 64 MiB", faults.costs("mmap", "shared", "cached")),
+    **{f"trace-{what}-{how}": ("calls", f"functions of the kernel in one {about}; the trace is kept", faults.trace(what, how))
+       for what, how, about in (("read", "shared", "fault by a read"), ("read", "sync", "fault by a read, MAP_SYNC"),
+                                ("write", "sync", "fault by a write, MAP_SYNC"), ("mmap", "shared", "mmap()"))},
+    **{f"kv-{structure}-{size}": ("puts/s", f"own key-value store ({structure}), values of {size} bytes, volatile and persistent",
+                                  kv.store(structure, size))
+       for structure in ("hash", "tree") for size in VALUES},
+    **{f"flush-{way}-{size}": ("lines/s", f"flushes ({way}) of {size} bytes at random, each fenced", flush.cost(way, size))
+       for way in flush.WAYS for size in FLUSHED},
+}
 
 SIZES = {"4k": 4096, "64k": 65536, "1m": 1 << 20}
 for _jobs in (1, 2, 4, 8):

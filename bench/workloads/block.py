@@ -10,7 +10,7 @@ import re
 import stat
 
 from ..commands import CommandFailed, run
-from ..systems import MAPPED
+from ..systems import MAPPED, SSD
 from .fio import check_bytes, check_mix, check_syncs, check_timed, fio, lay_out, parse, timed
 
 JOB = "forebay-bench-job"
@@ -141,7 +141,7 @@ def settle() -> None:
 
 def written() -> int:
     """Bytes that the SSD was told to write."""
-    with open("/sys/block/nvme0n1/stat") as file:
+    with open(f"/sys/class/block/{os.path.basename(SSD)}/stat") as file:
         return int(file.read().split()[6]) * 512
 
 

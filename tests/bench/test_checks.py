@@ -9,7 +9,7 @@ import pytest
 
 from bench import helpers, systems
 from bench.commands import CommandFailed
-from bench.workloads import append_log, block, fio, interface, ranges, redis, transit
+from bench.workloads import aio, append_log, block, fio, interface, ranges, redis, transit
 
 JOBS, SECONDS = 2, 3
 
@@ -17,7 +17,7 @@ JOBS, SECONDS = 2, 3
 def report(reads=0, writes=3000, size=4096, ms=SECONDS * 1000, syncs=3000):
     """What fio says of a group of jobs, as far as it is read."""
     done = {"clat_ns": {"percentile": {"99.000000": 9, "99.990000": 9}}, "lat_ns": {"mean": 5.0}}
-    return {"error": 0, "job_runtime": JOBS * ms, "sync": {"lat_ns": {"N": syncs, "mean": 7.0}},
+    return {"error": 0, "job_runtime": JOBS * ms, "sync": {"lat_ns": {"N": syncs, "mean": 7.0}}, "iodepth_level": {"8": 99.9},
             "read": {**done, "total_ios": reads, "io_bytes": reads * size, "iops": reads / 3, "bw_bytes": reads * size / 3},
             "write": {**done, "total_ios": writes, "io_bytes": writes * size, "iops": writes / 3, "bw_bytes": writes * size / 3}}
 
@@ -108,6 +108,9 @@ def said_fixture(monkeypatch):
     monkeypatch.setattr(ranges, "on_forebay", lambda *_: False)
     monkeypatch.setattr(ranges, "run", lambda *_: "{\n" + json.dumps({"jobs": [said["report"]]}))
     monkeypatch.setattr(ranges, "parse", lambda _: said["report"])
+    monkeypatch.setattr(aio, "lay_out", lambda *_: None)
+    monkeypatch.setattr(aio, "run", lambda *_: "")
+    monkeypatch.setattr(aio, "parse", lambda _: said["report"])
     monkeypatch.setattr(interface, "observed", lambda *_: (said["report"], 1.0))
     monkeypatch.setattr(interface, "run", lambda *_: "")
     monkeypatch.setattr(interface, "lay_out", lambda *_: None)
@@ -125,7 +128,7 @@ WORKLOADS = [
     (block.scaling(JOBS, 4096, mib=2), report(writes=512)), (block.scaling_fsync(JOBS, 4096), report()),
     (block.mix(JOBS, 50), report(reads=3000)), (block.sustained(jobs=JOBS, length=120), report(ms=120000)),
     (ranges.synced_blocks(4096, JOBS), report()), (ranges.direct("randread", True), READS), (ranges.direct("randwrite", True), report()),
-    (interface.writes(JOBS, 4096), report(ms=4000)),
+    (interface.writes(JOBS, 4096), report(ms=4000)), (aio.asynchronous("read"), READS), (aio.asynchronous("randwrite"), report()),
     (transit.direct(JOBS, 32), report()), (transit.fsync_every(512), report(writes=4096, syncs=32)),
     (transit.breakdown(writes=512), report(writes=512)),
 ]
@@ -166,6 +169,22 @@ def test_a_system_that_is_not_mounted_is_noticed(name, kind):
     for mounts in (MOUNTS.format("ext3"), MOUNTS.format(kind).partition("\n")[0], ""):
         with pytest.raises(RuntimeError, match=f"a mount of {kind}"):
             systems.check_mounted(name, "/mnt/bench", mounts)
+
+
+@pytest.mark.parametrize("name, kind", [("ext4-dax", "ext4"), ("xfs-dax", "xfs")])
+def test_a_mount_without_dax_is_noticed(name, kind):
+    mounts = f"/dev/pmem0 /mnt/bench {kind} rw,relatime,dax=always 0 0\n"
+    systems.check_mounted(name, "/mnt/bench", mounts)
+    with pytest.raises(RuntimeError, match="without DAX"):
+        systems.check_mounted(name, "/mnt/bench", mounts.replace("dax=always", "dax=never"))
+    with pytest.raises(RuntimeError, match="with DAX"):
+        systems.check_mounted(name.replace("dax", "pmem"), "/mnt/bench", mounts)
+
+
+def test_fio_had_too_few_in_flight(said, tmp_path):
+    said["report"] = report() | {"iodepth_level": {"1": 60.0, "8": 40.0}}
+    with pytest.raises(ValueError, match="8 in flight"):
+        aio.asynchronous("write")(str(tmp_path), SECONDS)
 
 
 def test_a_folder_is_no_device(tmp_path):
