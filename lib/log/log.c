@@ -128,19 +128,27 @@ out:
 	return ret;
 }
 
-/* Waits until the log has space: 0, or -1 with errno. The caller holds mutex. */
-static int wait_for_space(struct forebay_log *log, __u64 end)
+static bool has_space(const struct forebay_log *log, __u64 total)
 {
-	if (log->limit >= end)
+	return log->limit >= log->end + total;
+}
+
+/*
+ * Waits until the log has space: 0, or -1 with errno. The caller holds mutex, and another thread may append
+ * while it waits.
+ */
+static int wait_for_space(struct forebay_log *log, __u64 total)
+{
+	if (has_space(log, total))
 		return 0;
 	log->grow_error = 0;
-	while (!log->settling && log->limit < end && !log->grow_error) {
-		if (log->wanted < end)
-			log->wanted = end;
+	while (!log->settling && !has_space(log, total) && !log->grow_error) {
+		if (log->wanted < log->end + total)
+			log->wanted = log->end + total;
 		pthread_cond_signal(&log->wake);
 		pthread_cond_wait(&log->grown, &log->mutex);
 	}
-	if (!log->settling && log->limit >= end)
+	if (!log->settling && has_space(log, total))
 		return 0;
 	errno = log->settling ? EAGAIN : log->grow_error;
 	return -1;
@@ -166,7 +174,7 @@ static int try_append(struct forebay_log *log, const struct iovec *parts, int n,
 	while (log->settling)
 		pthread_cond_wait(&log->grown, &log->mutex);
 	mapped = log->is_mapped;
-	if (mapped && !wait_for_space(log, log->end + total)) {
+	if (mapped && !wait_for_space(log, total)) {
 		copy_parts(log, parts, n);
 		if (worker_needed(log))
 			pthread_cond_signal(&log->wake);
