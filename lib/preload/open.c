@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Calls that open and close files. A file whose name matches gets its size before it is opened; if it is
- * opened for writing alone, it becomes a log.
+ * opened for writing alone, and this process doesn't have it open already, it becomes a log.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,12 +19,12 @@
  * open_prepare - cut what a crash left of a file, and settle the log if this process has it; errno stays
  * @directory: as for openat(2)
  * @path: its name matches
- * @for_writing: it will be written in another way, and can't go on as a log
+ * @leaves: it will be read or written in another way, and can't go on as a log
  *
  * Context: any thread; waits for storage.
  * Return: false if another process has the log.
  */
-bool open_prepare(int directory, const char *path, bool for_writing)
+bool open_prepare(int directory, const char *path, bool leaves)
 {
 	int err = errno, fd;
 	struct entry *entry;
@@ -36,7 +36,7 @@ bool open_prepare(int directory, const char *path, bool for_writing)
 	entry = entry_of_file(st.st_dev, st.st_ino);
 	if (entry) {
 		pthread_mutex_lock(&entry->mutex);
-		if (for_writing)
+		if (leaves)
 			entry_leave(entry);
 		else
 			entry_settle(entry);
@@ -59,7 +59,7 @@ static int open_any(int directory, const char *path, int flags, mode_t mode)
 	bool writes = (flags & O_ACCMODE) != O_RDONLY;
 	int fd = -1;
 
-	if (!match || open_prepare(directory, path, writes) || !writes) {
+	if (!match || open_prepare(directory, path, true) || !writes) {
 		fd = REAL(openat)(directory, path, flags, mode);
 		if (fd < 0 || !match || (flags & O_ACCMODE) != O_WRONLY || flags & O_DIRECT ||
 		    !entry_add(fd, flags))
@@ -124,45 +124,79 @@ CALL int __openat_2(int directory, const char *path, int flags)
 CALL int __openat64_2(int directory, const char *path, int flags)
 	SAME_AS("__openat_2");
 
-/* The stream writes by calls inside of libc, which can't be replaced. */
-static void prepare_stream(const char *path, const char *mode)
+/* The stream reads and writes by calls inside of libc, which can't be replaced. */
+static void prepare_stream(const char *path)
 {
 	if (settings_match(path))
-		open_prepare(AT_FDCWD, path, mode[0] != 'r' || mode[1] == '+');
+		open_prepare(AT_FDCWD, path, true);
 }
 
 CALL FILE *fopen(const char *path, const char *mode)
 {
-	prepare_stream(path, mode);
+	prepare_stream(path);
 	return REAL(fopen)(path, mode);
 }
 
 CALL FILE *fopen64(const char *path, const char *mode)
 {
-	prepare_stream(path, mode);
+	prepare_stream(path);
 	return REAL(fopen64)(path, mode);
 }
 
-CALL int close(int fd)
+/* The descriptor is closed next; its number may then be another file's. */
+static void forget(int fd)
 {
 	struct entry *entry = entry_find(fd);
 
-	if (entry && entry->process == getpid()) {
-		leave(fd);
-		entry_forget(entry);
-	}
+	if (!entry || entry->process != getpid())
+		return;
+	leave(fd);
+	entry_forget(entry);
+}
+
+CALL FILE *freopen(const char *restrict path, const char *restrict mode, FILE *restrict stream)
+{
+	int err = errno;
+
+	forget(fileno(stream));
+	errno = err;
+	prepare_stream(path);
+	return REAL(freopen)(path, mode, stream);
+}
+
+CALL FILE *freopen64(const char *restrict path, const char *restrict mode, FILE *restrict stream)
+	SAME_AS("freopen");
+
+CALL int close(int fd)
+{
+	forget(fd);
 	return REAL(close)(fd);
+}
+
+CALL int fclose(FILE *stream)
+{
+	int err = errno;
+
+	forget(fileno(stream));
+	errno = err;
+	return REAL(fclose)(stream);
+}
+
+static void forget_range(unsigned int first, unsigned int last)
+{
+	for (unsigned int fd = first; fd <= last && fd < MAX_FD; fd++)
+		forget((int)fd);
 }
 
 CALL int close_range(unsigned int first, unsigned int last, int flags)
 {
-	for (unsigned int fd = first; fd <= last && fd < 65536; fd++) {
-		struct entry *entry = entry_find((int)fd);
-
-		if (!entry || entry->process != getpid() || flags)
-			continue;
-		leave((int)fd);
-		entry_forget(entry);
-	}
+	if (!(flags & CLOSE_RANGE_CLOEXEC))
+		forget_range(first, last);
 	return REAL(close_range)(first, last, flags);
+}
+
+CALL void closefrom(int first)
+{
+	forget_range(first < 0 ? 0 : (unsigned int)first, MAX_FD);
+	REAL(closefrom)(first);
 }

@@ -5,6 +5,6 @@
 
 #include <stdbool.h>
 
-bool open_prepare(int directory, const char *path, bool for_writing);
+bool open_prepare(int directory, const char *path, bool leaves);
 
 #endif

@@ -14,6 +14,9 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+/* Larger numbers are never logs. */
+#define MAX_FD	65536
+
 struct entry {
 	pthread_mutex_t mutex;
 	pthread_cond_t idle;		/* users fell to 0 */

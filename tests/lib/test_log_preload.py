@@ -62,6 +62,13 @@ def test_logs_are_mapped(preload, calls, tmp_path):
     assert (tmp_path / "f.log").stat().st_size > (tmp_path / "f.other").stat().st_size + 65536
 
 
+def test_many_patterns(preload, calls, tmp_path):
+    """The last of them counts, too."""
+    patterns = "\n".join(f"*.{number}" for number in range(40))
+    run([calls, tmp_path / "f.39", 1, 30, "append", "kill"], {**preload, "FOREBAY_LOG_PATTERNS": patterns}, -signal.SIGKILL)
+    assert (tmp_path / "f.39").stat().st_size > 65536 * 2
+
+
 PROCESSES = """
 import os, sys
 fd = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
@@ -88,6 +95,71 @@ def test_children_that_write(preload, tmp_path):
         lines = log.read_text().splitlines()
         assert lines[-1] == "end"
         assert len(lines) == (2 if first == "parent" else 151)
+
+
+DAEMON = """
+import os, sys
+fd = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+os.write(fd, b"starting\\n")
+ready = os.pipe()
+if os.fork():
+    sys.exit()      # at its end the reader of the pipe finds no writer
+os.close(ready[1])
+os.read(ready[0], 1)
+print(os.write(fd, b"daemon\\n"))
+"""
+
+
+def test_daemon(preload, tmp_path):
+    """A process that has written to its log goes on in a child: when the parent has ended, the child writes."""
+    log = tmp_path / "a.log"
+    assert run([sys.executable, "-c", DAEMON, log], preload) == "7\n"
+    assert log.read_text() == "starting\ndaemon\n"
+
+
+OPENED_TWICE = """
+import os, sys
+append, create = os.O_WRONLY | os.O_APPEND, os.O_CREAT
+log = os.open(sys.argv[1], append | create)
+os.write(log, b"x" * 100)
+reader = os.open(sys.argv[1], os.O_RDONLY)
+os.write(log, b"y" * 10)
+print(os.read(reader, 10**6).decode())
+both = os.open(sys.argv[2], os.O_RDWR | os.O_APPEND | create)
+log = os.open(sys.argv[2], append)
+for fd in log, both, log:
+    os.write(fd, b"%d" % (fd == both) * 3)
+os.close(log)
+print(os.read(os.open(sys.argv[2], os.O_RDONLY), 10**6).decode())
+"""
+
+
+def test_opened_twice(preload, tmp_path):
+    """A process that has its log open for reading, too, or for both, reads what it wrote, and loses nothing."""
+    words = [sys.executable, "-c", OPENED_TWICE, tmp_path / "a.log", tmp_path / "b.log"]
+    assert run(words, preload) == "x" * 100 + "y" * 10 + "\n000111000\n"
+
+
+def test_stat_while_it_is_opened(preload, tmp_path):
+    """A thread that asks for the file's size again and again doesn't make an open fail."""
+    program = "import os, sys, threading\ndef ask():\n while going: os.stat(sys.argv[1])\ngoing = True\n" \
+        "os.close(os.open(sys.argv[1], 65))\nthread = threading.Thread(target=ask)\nthread.start()\ntry:\n" \
+        " for _ in range(1000): os.close(os.open(sys.argv[1], os.O_WRONLY))\nfinally: going = False"
+    assert run([sys.executable, "-c", program, tmp_path / "a.log"], preload) == ""
+
+
+@pytest.mark.parametrize("how", ["close_range", "closefrom", "freopen", "aio", "old", "iovec"])
+def test_rare_calls(preload, tmp_path, how):
+    """What they return, and the files that they leave, are the same as without the preload."""
+    program = tmp_path / "calls"
+    subprocess.run(["gcc", "-O1", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE", "-o", program, ROOT / "tests/lib/log_rare.c"], check=True)
+    results = []
+    for env in os.environ, preload:
+        folder = tmp_path / f"{env is preload}"
+        folder.mkdir()
+        said = run([program, folder / "a.log", folder / "other", how], env)
+        results.append((said, {file.name: file.read_bytes() for file in folder.iterdir()}))
+    assert results[0] == results[1]
 
 
 def test_one_writer(preload, tmp_path):

@@ -51,6 +51,17 @@ def test_help_lists_every_verb(forebay):
         assert f"\n  {verb} " in result.out
 
 
+def test_a_static_program_gets_no_preload(forebay, tmp_path):
+    """It would run without it, and nothing would say so."""
+    program = tmp_path / "program"
+    for how in "-static", "-static-pie":
+        subprocess.run(["gcc", how, "-o", program, "-x", "c", "-"], input="int main(void) { return 0; }", text=True, check=True)
+        result = forebay("log-preload", "--", program)
+        assert result.status == FAILED and f"{program} is linked statically" in result.err
+    result = forebay("log-preload", "--", "program", PATH=f"/nowhere:{tmp_path}")
+    assert result.status == FAILED and "program is linked statically" in result.err
+
+
 @pytest.mark.parametrize("verb", VERBS)
 def test_help_of_a_verb_names_its_options(forebay, verb):
     for arguments in ([*verb.split(), "--help"], ["help", *verb.split()], ["--help", *verb.split()]):
@@ -226,7 +237,8 @@ def test_a_near_miss_proposes_nothing_that_destroys(forebay, verb):
     (["log-preload"], "expected a command"),
     (["log-preload", "--chunk-size", "5000", "--", "true"], "--chunk-size 5000: not a multiple of 4096 up to 1G"),
     (["log-preload", "--low-water", "0", "--", "true"], "0: not a number of chunks from 1 to 1024"),
-    (["log-preload", "--pattern", "x" * 5000, "--", "true"], "too long, or of two lines"),
+    (["log-preload", "--pattern", "x" * 5000, "--", "true"], "empty, of two lines, or too long"),
+    (["log-preload", "--pattern", "", "--", "true"], "--pattern '': empty"),
 ])
 def test_wrong_arguments(forebay, arguments, complaint):
     result = forebay(*arguments)
