@@ -47,12 +47,12 @@ def measure(name: str, experiment: Experiment, plan: dict, on: Devices) -> dict:
     }
 
 
-def publish(results: dict, folder: Path) -> None:
+def publish(results: dict, folder: Path, verdicts: bool = True) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "results.json"
     unfinished = path.with_suffix(".new")
     unfinished.write_text(json.dumps(results, indent=1) + "\n")
     unfinished.replace(path)
     (curves if results["experiment"] == "interface" else chart).draw(results, folder / "chart.png")
-    table.show(results)
+    table.show(results, verdicts)
     print(f"{path}\n{folder / 'chart.png'}")
