@@ -23,6 +23,8 @@
 #define SIZE_TEXT	24
 
 void message_set_verb(const char *name);
+char *make_harmless(char *text);
+void print_name(const char *name);
 void problem(const char *format, ...) __printf(1, 2);
 bool output_written(void);
 void advice(const char *format, ...) __printf(1, 2);

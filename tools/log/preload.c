@@ -117,7 +117,7 @@ static enum exit_status log_preload(const struct verb *verb, int argc, char **ar
 
 	while ((option = next_option(verb, argc, argv)) != -1) {
 		if (option == OPT_PATTERN && !add_pattern(patterns, optarg))
-			return usage_problem(verb, "--pattern '%s': empty, of two lines, or too long", optarg);
+			return usage_problem(verb, "--pattern '%s': empty, of two lines or too long", optarg);
 		if (option == OPT_CHUNK && !parse_chunk(optarg, &chunk))
 			return usage_problem(verb, "--chunk-size %s: not a multiple of 4096 up to 1G",
 					     optarg);
