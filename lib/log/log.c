@@ -164,7 +164,7 @@ static void copy_parts(struct forebay_log *log, const struct iovec *parts, int n
 	slot_write(&log->place->append[log->nr_appends++ % 2], log->salt, log->from, log->end, log->data_crc);
 }
 
-/* One attempt. EAGAIN: try again. EFBIG: no addresses are left, and the log is to be mapped anew. */
+/* One attempt. EAGAIN: try again. NO_ADDRESSES: the log is to be mapped anew. */
 static int try_append(struct forebay_log *log, const struct iovec *parts, int n, __u64 total)
 {
 	bool mapped;
@@ -199,9 +199,11 @@ int forebay_log_appendv(struct forebay_log *log, const struct iovec *parts, int 
 	if (!total)
 		return 0;
 	while (try_append(log, parts, n, total)) {
-		if (errno == EFBIG && forebay_log_settle(log))
+		int err = errno;
+
+		if (err == NO_ADDRESSES && forebay_log_settle(log))
 			return -1;
-		if (errno != EAGAIN && errno != EFBIG)
+		if (err != EAGAIN && err != NO_ADDRESSES)
 			return -1;
 	}
 	return 0;

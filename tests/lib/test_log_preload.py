@@ -186,6 +186,17 @@ def test_no_space(preload):
     assert said == "28 True True\n0\n"
 
 
+@pytest.mark.parametrize("kib", [200, 256])
+@pytest.mark.parametrize("ignored", [False, True])
+def test_limit_of_the_file_size(preload, tmp_path, ignored, kib):
+    """Space ahead beyond it neither ends a program whose log is far below, nor makes an append try for ever."""
+    program = f"import os, signal, sys\nsignal.signal(signal.SIGXFSZ, signal.SIG_{'IGN' if ignored else 'DFL'})\n" \
+        "fd = os.open(sys.argv[1], 65)\nfor i in range(6): print(os.write(fd, b'x' * 30000))"
+    command = f"ulimit -f {kib}; exec {sys.executable} -c \"{program}\" {tmp_path}/a.log"
+    assert run(["bash", "-c", command], preload) == "30000\n" * 6
+    assert (tmp_path / "a.log").read_bytes() == b"x" * 180000
+
+
 @pytest.fixture(name="redis")
 def redis_fixture(preload, tmp_path):
     """Starts a server in a folder of its own; a function that calls it."""
