@@ -73,7 +73,7 @@ static int populate(struct forebay_log *log, __u64 from, __u64 to)
 	return errno == EINVAL ? 0 : -1;	/* a kernel before 5.14 */
 }
 
-/* A write beyond the limit of this process would end it by SIGXFSZ; the bytes of the program may be far below. */
+/* A write beyond the limit would end the process by SIGXFSZ, though its own bytes may be far below. */
 static bool is_too_large(__u64 size)
 {
 	struct rlimit limit;
