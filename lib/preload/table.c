@@ -211,6 +211,24 @@ bool entry_claim(struct entry *entry)
 }
 
 /**
+ * entry_is_parents - has a parent of this process the log, and goes on with it?
+ * @entry: any
+ *
+ * If the parent has not written yet, it will write by itself.
+ * Context: holds the entry's mutex.
+ * Return: true if so: then this process must neither write to the file nor truncate it.
+ */
+bool entry_is_parents(struct entry *entry)
+{
+	unsigned int before = FREE;
+
+	return entry->inherited &&
+	       !__atomic_compare_exchange_n(entry->claim, &before, PLAIN, false, __ATOMIC_SEQ_CST,
+					    __ATOMIC_SEQ_CST) &&
+	       before == TAKEN;
+}
+
+/**
  * entry_leave - give the file its size, and leave its calls to the kernel; errno stays as it is
  * @entry: any
  *

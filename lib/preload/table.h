@@ -42,6 +42,7 @@ struct entry *entry_find(int fd);
 int entry_add(int fd, int flags);
 void entry_forget(struct entry *entry);
 bool entry_claim(struct entry *entry);
+bool entry_is_parents(struct entry *entry);
 void entry_leave(struct entry *entry);
 void entry_settle(struct entry *entry);
 struct entry *entry_of_file(dev_t device, ino_t inode);

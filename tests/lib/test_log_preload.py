@@ -97,6 +97,41 @@ def test_children_that_write(preload, tmp_path):
         assert len(lines) == (2 if first == "parent" else 151)
 
 
+OTHERS = """
+import ctypes, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+libc.fopen.restype = ctypes.c_void_p
+fd = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+os.write(fd, b"parent\\n")
+if not os.fork():
+    if sys.argv[2] == "other":
+        os.execv(sys.executable, [sys.executable, "-c", sys.argv[3], sys.argv[1], "-1"])
+    exec(sys.argv[3].replace("sys.argv[2]", "fd"))
+    os._exit(0)
+os.wait()
+os.write(fd, b"again\\n")
+"""
+OPENS = """
+import ctypes, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+libc.fopen.restype = ctypes.c_void_p
+for call in (lambda: os.open(sys.argv[1], os.O_WRONLY | os.O_APPEND), lambda: os.open(sys.argv[1], os.O_RDWR),
+             lambda: os.truncate(sys.argv[1], 0), lambda: os.ftruncate(int(sys.argv[2]), 0)):
+    try: call(), print("done")
+    except OSError as error: print(error.errno)
+print(libc.fopen(sys.argv[1].encode(), b"a"), ctypes.get_errno(), libc.fopen(sys.argv[1].encode(), b"r") is not None, flush=True)
+"""
+
+
+@pytest.mark.parametrize("who, errno", [("child", 5), ("other", 9)])
+def test_opened_by_others(preload, tmp_path, who, errno):
+    """Neither a child nor another process may write to a log in use, however it opens the file, nor truncate it."""
+    log = tmp_path / "a.log"
+    said = run([sys.executable, "-c", OTHERS, log, who, OPENS], preload)
+    assert [line for line in said.splitlines() if "another process" not in line] == ["16", "16", "16", str(errno), "None 16 True"]
+    assert log.read_text() == "parent\nagain\n"
+
+
 DAEMON = """
 import os, sys
 fd = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
