@@ -98,13 +98,13 @@ def test_names_of_all_kinds(forebay, kernel):       # noqa: F811
 
 
 class Terminal:
-    """forebay top on a terminal, with what it has shown."""
+    """forebay top, or another verb, on a terminal, with what it has shown."""
 
-    def __init__(self, columns, *arguments, **environment):
+    def __init__(self, columns, *arguments, verb="top", **environment):
         self.master, self.slave = pty.openpty()
         ioctl(self.slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
         self.before, self.shown = termios.tcgetattr(self.slave), ""
-        self.top = subprocess.Popen([BUILD / "forebay", "top", *arguments], stdin=self.slave, stdout=self.slave, stderr=self.slave,
+        self.top = subprocess.Popen([BUILD / "forebay", verb, *arguments], stdin=self.slave, stdout=self.slave, stderr=self.slave,
                                     env={**os.environ, "TERM": "xterm", "LC_ALL": "C.UTF-8", **environment})
 
     def until(self, *wanted):
@@ -164,3 +164,12 @@ def test_poor_terminals(kernel, term, status, said):        # noqa: F811
     terminal = Terminal(100, "--count", "1", **{**kernel(MOUNT_LINE, pmem0={}), "TERM": term})
     assert terminal.end() == status
     assert said in terminal.shown and ("\x1b[" not in terminal.shown or term != "dumb")
+
+
+def test_status_on_a_poor_terminal(kernel):     # noqa: F811
+    """Lines with the time in place of an empty screen; no escape sequences."""
+    terminal = Terminal(100, "--watch=0.2", verb="status", **{**kernel(MOUNT_LINE, pmem0={}), "TERM": "dumb"})
+    terminal.until("/srv/my db")
+    assert terminal.shown.startswith("== 20") and "\x1b" not in terminal.shown
+    terminal.top.terminate()
+    terminal.end()

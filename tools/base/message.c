@@ -23,12 +23,22 @@ void message_set_verb(const char *name)
 	current_verb = name;
 }
 
+/**
+ * is_screen - does a stream go to a terminal that takes escape sequences?
+ * @to: the stream
+ */
+bool is_screen(FILE *to)
+{
+	const char *term = getenv("TERM");
+
+	return isatty(fileno(to)) && term && strcmp(term, "dumb");
+}
+
 static bool colourful(FILE *to)
 {
 	const char *no_color = getenv("NO_COLOR");
-	const char *term = getenv("TERM");
 
-	return isatty(fileno(to)) && !(no_color && *no_color) && term && strcmp(term, "dumb");
+	return is_screen(to) && !(no_color && *no_color);
 }
 
 /**

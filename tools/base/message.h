@@ -30,6 +30,7 @@ bool output_written(void);
 void advice(const char *format, ...) __printf(1, 2);
 const char *lower_advice(int err);
 
+bool is_screen(FILE *to);
 const char *style(FILE *to, const char *sgr);
 const char *plain(FILE *to);
 const char *size_text(char text[SIZE_TEXT], uint64_t bytes);

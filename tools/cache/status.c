@@ -293,7 +293,7 @@ static void begin_look(void)
 	time_t now = time(NULL);
 	char when[32];
 
-	if (isatty(STDOUT_FILENO)) {
+	if (is_screen(stdout)) {
 		fputs("\033[H\033[2J", stdout);
 	} else {
 		strftime(when, sizeof(when), "%F %T", localtime(&now));

@@ -12,7 +12,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/signalfd.h>
 #include <time.h>
@@ -355,14 +354,6 @@ static enum exit_status run_until_signal(struct top *top)
 	return status;
 }
 
-/* Can lines be drawn anywhere? */
-static bool is_screen(void)
-{
-	const char *terminal = getenv("TERM");
-
-	return isatty(STDOUT_FILENO) && isatty(STDIN_FILENO) && terminal && strcmp(terminal, "dumb");
-}
-
 static enum exit_status top(const struct verb *verb, int argc, char **argv)
 {
 	struct top top = { .interval = 2, .left = -1UL };
@@ -383,7 +374,7 @@ static enum exit_status top(const struct verb *verb, int argc, char **argv)
 	}
 	if (optind < argc)
 		return usage_problem(verb, "unexpected argument '%s'", argv[optind]);
-	if (!is_screen())
+	if (!is_screen(stdout) || !isatty(STDIN_FILENO))
 		top.batch = true;
 	return run_until_signal(&top);
 }
