@@ -46,7 +46,10 @@ modules: ## build the kernel modules into build/kmod/<release>/
 	$(if $(INSIDE),$(INSIDE) make $(if $(KCFLAGS),KCFLAGS='$(KCFLAGS)'),$(MAKE)) -C $(KDIR) M=$(CURDIR)/$(KMOD) $(CHECK_FLAGS) modules
 
 demo: ## Redis and fio on four systems, then a power cut; installs and builds what it needs (5 minutes)
-	began=$$(date +%s) && scripts/setup --for demo && $(MAKE) --no-print-directory modules tools && \
+	@echo 'Runs Redis and fio on ext4, dm-writecache, forebay and tmpfs in a virtual machine, pulls its plug, and looks what'
+	@echo 'was lost. All kernel code runs in that machine. This takes 5 minutes, and the download of packages, if any.'
+	@scripts/setup --for demo --tell
+	@began=$$(date +%s) && scripts/setup --for demo && $(MAKE) --no-print-directory modules tools && \
 		bench/demo --began $$began
 
 bench: ## every experiment at smoke size and a report of them; installs what that takes (BENCH='sync --full': one experiment)

@@ -15,8 +15,9 @@ import matplotlib
 
 matplotlib.use("Agg")
 from matplotlib import pyplot               # noqa: E402
+from matplotlib.patches import Patch        # noqa: E402
 
-from . import axes, quiet                   # noqa: E402
+from . import axes, quiet, words            # noqa: E402
 from .table import number, rounds           # noqa: E402
 
 REAL = ("kvm", "none")  # accelerators with which numbers are those of the processor; none: no guest
@@ -26,13 +27,15 @@ TITLE = 75              # of the title over a column
 OURS = ("#0b6e99", "#d9730d", "#0f7b6c", "#ad1a72", "#6940a5")
 PEER, LIMIT = ("#5f6875", "#8a94a3", "#a9b2bf", "#737d8a", "#979fab"), "#c3c9d1"
 LIMITS = ("tmpfs", "ext4-dax", "ext4-pmem", "xfs-dax", "xfs-pmem", "transit-none")         # what they lack is durability, blocks or a cache
+EMPTY = "#eef0f3"       # fills a limit's bar
 MARKS = "osD^vXP*"
 PHASES = ("metadata", "cache_write", "evict_and_write", "bypass", "enqueue", "flush", "other")
 PHASE_COLOURS = ("#0b6e99", "#52b5c9", "#d9730d", "#ad1a72", "#0f7b6c", "#6940a5", "#dfe3e8")
 
 
 def draw(results: dict, path: Path) -> None:
-    made = panels(results["rows"])
+    # All panels of the demo are to be read in the same way.
+    made = panels(results["rows"], linear=results["experiment"] == "demo")
     columns = min(len(made), 2 if len(made) == 4 else 3)
     lines = -(-len(made) // columns)
     figure, places = pyplot.subplots(lines, columns, figsize=(5.4 * columns, 3.5 * lines + 0.5), squeeze=False, layout="constrained")
@@ -42,6 +45,8 @@ def draw(results: dict, path: Path) -> None:
         paint(place, what)
         place.tick_params(labelsize=8)
         place.spines[["top", "right"]].set_visible(False)
+    if made[0][0] is linear_bars:       # else a legend may cover a bar
+        places[0, 0].legend(handles=key(results["rows"]), loc="upper left", fontsize=7)
     figure.suptitle(textwrap.fill(headline(results), TITLE * columns), fontsize=9)
     figure.savefig(path, dpi=110, metadata={"Software": None})
     pyplot.close(figure)
@@ -55,7 +60,7 @@ def headline(results: dict) -> str:
                       f"Linux {results['versions']['kernel']} ({host['accelerator']})", *notes])
 
 
-def panels(rows: list[dict]) -> list[tuple]:
+def panels(rows: list[dict], linear: bool = False) -> list[tuple]:
     """What to draw, and what of."""
     with_lines, others = axes.panels(rows)
     made = [(lines, panel) for panel in with_lines]
@@ -63,7 +68,7 @@ def panels(rows: list[dict]) -> list[tuple]:
         found = [row for row in rows if row["workload"] == workload]
         phased = any("percent_other" in row for row in found)
         timed = any("series" in row for row in found)
-        made.append((stacked if phased else over_time if timed else bars, found))
+        made.append((stacked if phased else over_time if timed else linear_bars if linear else bars, found))
         if any("percentiles_us" in row for row in found):
             made.append((distribution, found))
     return made
@@ -118,21 +123,35 @@ def colour(system: str) -> str:
     return LIMIT if is_limit(system) else OURS[0] if is_ours(system) else PEER[1]
 
 
-def bars(panel, rows: list[dict]) -> None:
+def key(rows: list[dict]) -> list:
+    """Which colour of a bar is whose, in the demo."""
+    systems = {row["system"] for row in rows}
+    kinds = (("others", PEER[1], None, lambda system: not is_ours(system) and not is_limit(system)),
+             ("Forebay", OURS[0], None, is_ours), ("limit: nothing is durable", EMPTY, PEER[1], is_limit))
+    return [Patch(facecolor=face, edgecolor=edge, linestyle="--" if edge else "-", label=label)
+            for label, face, edge, fits in kinds if any(map(fits, systems))]
+
+
+def linear_bars(panel, rows: list[dict]) -> None:
+    """From zero, however far apart the values are."""
+    bars(panel, rows, linear=True)
+
+
+def bars(panel, rows: list[dict], linear: bool = False) -> None:
     values = [row["value"] for row in rows]
     whiskers = [[row["value"] - row["spread"][0] for row in rows], [row["spread"][1] - row["value"] for row in rows]]
     drawn = panel.bar(names(rows), values, yerr=whiskers, capsize=3, ecolor="#444444", color=[colour(row["system"]) for row in rows])
     for bar, row in zip(drawn, rows):
         if is_limit(row["system"]):
-            bar.set(edgecolor="#8a94a3", linestyle="--", facecolor="#eef0f3")
+            bar.set(edgecolor=PEER[1], linestyle="--", facecolor=EMPTY)
     base = next((row["value"] for row in rows if row["system"] == "ext4"), None)
     labels = [number(row["value"]) + (f"\n{number(row['value'] / base)} ×" if base and row["system"] != "ext4" else "")
               for row in rows]
     panel.bar_label(drawn, labels, fontsize=8, padding=2)
-    panel.set_title(rows[0]["workload"], fontsize=10)
+    panel.set_title(words.title(rows[0]["workload"]), fontsize=10)
     panel.set_ylabel(rows[0]["metric"], fontsize=8)
     largest = max(row["spread"][1] for row in rows)
-    if scale(panel, values):
+    if not linear and scale(panel, values):
         panel.set_ylim(min(values) / 3, 5 * largest)
     else:
         panel.set_ylim(0, 1.25 * largest)
@@ -191,7 +210,7 @@ def scale(panel, values: list[float]) -> bool:
 
 
 def names(rows: list[dict]) -> list[str]:
-    return [textwrap.fill(row["system"], WIDE) for row in rows]
+    return [textwrap.fill(row["system"], WIDE) + ("\n(limit)" if is_limit(row["system"]) else "") for row in rows]
 
 
 def turn(panel, rows: list[dict]) -> None:

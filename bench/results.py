@@ -52,7 +52,7 @@ def measure(name: str, experiment: Experiment, plan: dict, on: Devices | Host) -
     }
 
 
-def publish(results: dict, folder: Path) -> None:
+def publish(results: dict, folder: Path, verdicts: bool = True) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     keep_traces(results["rows"], folder / "traces")
     path = folder / "results.json"
@@ -60,7 +60,7 @@ def publish(results: dict, folder: Path) -> None:
     unfinished.write_text(json.dumps(results, indent=1) + "\n")
     unfinished.replace(path)
     (curves if results["experiment"] == "interface" else chart).draw(results, folder / "chart.png")
-    table.show(results)
+    table.show(results, verdicts)
     print(f"{path}\n{folder / 'chart.png'}")
 
 

@@ -5,40 +5,51 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from . import quiet
+from . import quiet, words
 from .stats import REFERENCES
 
 
-def show(results: dict) -> None:
+def show(results: dict, verdicts: bool = True) -> None:
     console = Console(highlight=False, width=None if Console().is_terminal else 110)
-    console.print(rows(results))
+    for part in tables(results):
+        console.print(part)
     host, settings = results["settings"]["host"], results["settings"]
     emulated = "" if host["accelerator"] in ("kvm", "none") else " An emulated machine: only the ratios mean something."
     console.print(f"Median of {rounds(settings)}, and their range. Linux {results['versions']['kernel']}, "
                   f"{host['accelerator']}.{emulated}", style="dim")
     for problem in quiet.problems(quiet.of(results)):
         console.print(f"busy host: {problem}. Don't quote these results.", style="bold red")
-    for verdict in results["targets"]:
+    for verdict in results["targets"] if verdicts else []:
         console.print(describe(verdict), style="green" if verdict["ok"] else "bold red")
-    if "power_cut" in results:
+    if verdicts and "power_cut" in results:
         cut = results["power_cut"]
         console.print(f"power cut: {cut['acknowledged']:,} SETs acknowledged, {cut['lost']} lost",
                       style="bold red" if cut["lost"] else "green")
 
 
-def rows(results: dict) -> Table:
-    table = Table(box=box.SIMPLE_HEAD)
-    for heading in ("workload", "system"):
-        table.add_column(heading, no_wrap=True)
-    for heading in ("median", "range", "", *(f"× {to}" for to in REFERENCES)):
-        table.add_column(heading, justify="left" if heading == "" else "right", no_wrap=True)
+def tables(results: dict) -> list[Table]:
+    """One; or one for each workload if there are words for all, which would make a column too wide."""
+    workloads = list(dict.fromkeys(row["workload"] for row in results["rows"]))
+    if not workloads or not all(workload in words.TITLES for workload in workloads):
+        return [_table(results, results["rows"], ("workload", "system"), None)]
+    return [_table(results, [row for row in results["rows"] if row["workload"] == workload], ("system",), words.title(workload))
+            for workload in workloads]
+
+
+def _table(results: dict, rows: list[dict], keys: tuple[str, ...], title: str | None) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="bold")
+    for heading in keys:
+        table.add_column(heading, no_wrap=True, min_width=len("dm-writecache"))
+    for heading, width in (("median", 7), ("range", 17), ("", 0), *((f"× {to}", 0) for to in REFERENCES)):
+        table.add_column(heading, justify="left" if heading == "" else "right", no_wrap=True, min_width=width)
     ratios = {(entry["workload"], entry["system"], entry["to"]): entry["ratio"] for entry in results["ratios"]}
     last = None
-    for row in results["rows"]:
+    for row in rows:
         workload, system = row["workload"], row["system"]
         if last not in (None, workload):
             table.add_section()
-        table.add_row(workload if workload != last else "", system, number(row["value"]),
+        named = {"workload": workload if workload != last else "", "system": system}
+        table.add_row(*(named[key] for key in keys), number(row["value"]),
                       f"{number(row['spread'][0])} – {number(row['spread'][1])}", row["metric"],
                       *(number(ratios.get((workload, system, to))) for to in REFERENCES),
                       style="bold" if system == "forebay" else None)

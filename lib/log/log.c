@@ -128,19 +128,27 @@ out:
 	return ret;
 }
 
-/* Waits until the log has space: 0, or -1 with errno. The caller holds mutex. */
-static int wait_for_space(struct forebay_log *log, __u64 end)
+static bool has_space(const struct forebay_log *log, __u64 total)
 {
-	if (log->limit >= end)
+	return log->limit >= log->end + total;
+}
+
+/*
+ * Waits until the log has space: 0, or -1 with errno. The caller holds mutex, and another thread may append
+ * while it waits.
+ */
+static int wait_for_space(struct forebay_log *log, __u64 total)
+{
+	if (has_space(log, total))
 		return 0;
 	log->grow_error = 0;
-	while (!log->settling && log->limit < end && !log->grow_error) {
-		if (log->wanted < end)
-			log->wanted = end;
+	while (!log->settling && !has_space(log, total) && !log->grow_error) {
+		if (log->wanted < log->end + total)
+			log->wanted = log->end + total;
 		pthread_cond_signal(&log->wake);
 		pthread_cond_wait(&log->grown, &log->mutex);
 	}
-	if (!log->settling && log->limit >= end)
+	if (!log->settling && has_space(log, total))
 		return 0;
 	errno = log->settling ? EAGAIN : log->grow_error;
 	return -1;
@@ -156,7 +164,7 @@ static void copy_parts(struct forebay_log *log, const struct iovec *parts, int n
 	slot_write(&log->place->append[log->nr_appends++ % 2], log->salt, log->from, log->end, log->data_crc);
 }
 
-/* One attempt. EAGAIN: try again. EFBIG: no addresses are left, and the log is to be mapped anew. */
+/* One attempt. EAGAIN: try again. NO_ADDRESSES: the log is to be mapped anew. */
 static int try_append(struct forebay_log *log, const struct iovec *parts, int n, __u64 total)
 {
 	bool mapped;
@@ -166,7 +174,7 @@ static int try_append(struct forebay_log *log, const struct iovec *parts, int n,
 	while (log->settling)
 		pthread_cond_wait(&log->grown, &log->mutex);
 	mapped = log->is_mapped;
-	if (mapped && !wait_for_space(log, log->end + total)) {
+	if (mapped && !wait_for_space(log, total)) {
 		copy_parts(log, parts, n);
 		if (worker_needed(log))
 			pthread_cond_signal(&log->wake);
@@ -191,9 +199,11 @@ int forebay_log_appendv(struct forebay_log *log, const struct iovec *parts, int 
 	if (!total)
 		return 0;
 	while (try_append(log, parts, n, total)) {
-		if (errno == EFBIG && forebay_log_settle(log))
+		int err = errno;
+
+		if (err == NO_ADDRESSES && forebay_log_settle(log))
 			return -1;
-		if (errno != EAGAIN && errno != EFBIG)
+		if (err != EAGAIN && err != NO_ADDRESSES)
 			return -1;
 	}
 	return 0;

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "crc.h"
@@ -21,6 +22,7 @@
 
 /* The lock is on a byte that no file reaches, so that it meets few locks of programs. */
 #define LOCK_BYTE	((off_t)1 << 62)
+#define LOCK_TRIES	100
 
 /* The rest of a place is zeros: so a log of lines never ends in what looks like a place. */
 static bool read_place(int fd, __u64 offset, struct place *place)
@@ -132,16 +134,23 @@ __s64 recover_end(int fd)
  * lock_log - become the only process that has this log open
  * @fd: of the file, opened by us alone: the lock lasts until the last close of this description
  *
- * Context: any thread.
+ * A recovery has the lock for a moment, also if there is nothing to cut. So a lock that is taken is asked for
+ * again for a while.
+ * Context: any thread; may wait for LOCK_TRIES milliseconds.
  * Return: 0; -1 with errno, which is EBUSY if another process, or another log of this one, has it.
  */
 int lock_log(int fd)
 {
 	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = LOCK_BYTE, .l_len = 1 };
+	const struct timespec pause = { .tv_nsec = 1000000 };
 
-	if (!fcntl(fd, F_OFD_SETLK, &lock))
-		return 0;
-	if (errno == EAGAIN || errno == EACCES)
-		errno = EBUSY;
+	for (int i = 0; i < LOCK_TRIES; i++) {
+		if (!fcntl(fd, F_OFD_SETLK, &lock))
+			return 0;
+		if (errno != EAGAIN && errno != EACCES)
+			return -1;
+		nanosleep(&pause, NULL);
+	}
+	errno = EBUSY;
 	return -1;
 }

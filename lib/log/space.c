@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -72,6 +73,14 @@ static int populate(struct forebay_log *log, __u64 from, __u64 to)
 	return errno == EINVAL ? 0 : -1;	/* a kernel before 5.14 */
 }
 
+/* A write beyond the limit would end the process by SIGXFSZ, though its own bytes may be far below. */
+static bool is_too_large(__u64 size)
+{
+	struct rlimit limit;
+
+	return !getrlimit(RLIMIT_FSIZE, &limit) && limit.rlim_cur != RLIM_INFINITY && size > limit.rlim_cur;
+}
+
 /* Makes the file @size bytes long, which ends in a place like @place: 0, or -1 with errno. */
 static int extend(struct forebay_log *log, __u64 from, __u64 size, struct place *place)
 {
@@ -79,6 +88,10 @@ static int extend(struct forebay_log *log, __u64 from, __u64 size, struct place 
 	ssize_t done;
 
 	memcpy(page, place, sizeof(*place));
+	if (is_too_large(size)) {
+		errno = EFBIG;
+		return -1;
+	}
 	if (fallocate(log->fd, FALLOC_FL_KEEP_SIZE, (off_t)from, (off_t)(size - from)))
 		return -1;
 	done = pwrite(log->fd, page, sizeof(page), (off_t)(size - PLACE_SIZE));
@@ -167,7 +180,7 @@ static void use_place(struct forebay_log *log, __u64 size)
  * @wanted: the limit that an append waits for; 0: none waits
  *
  * Context: holds sync_mutex, so that no sync writes the old place; appends go on. Waits for storage.
- * Return: 0; -1 with errno, which is EFBIG at the end of the reserved addresses.
+ * Return: 0; -1 with errno, which is NO_ADDRESSES at the end of the reserved ones.
  */
 int space_grow(struct forebay_log *log, __u64 wanted)
 {
@@ -177,7 +190,7 @@ int space_grow(struct forebay_log *log, __u64 wanted)
 	if (size < wanted + PLACE_SIZE)
 		size = round_up(wanted + PLACE_SIZE, log->chunk);
 	if (size - log->origin > RESERVE) {
-		errno = EFBIG;
+		errno = NO_ADDRESSES;
 		return -1;
 	}
 	place_init(&place, log->salt, size - PLACE_SIZE, log->size - PLACE_SIZE);

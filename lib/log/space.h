@@ -3,7 +3,12 @@
 #ifndef FOREBAY_LIB_LOG_SPACE_H
 #define FOREBAY_LIB_LOG_SPACE_H
 
+#include <errno.h>
+
 #include "state.h"
+
+/* The errno of space_grow() when the reserved addresses are used up; no system call here returns it. */
+#define NO_ADDRESSES	EOVERFLOW
 
 char *space_at(const struct forebay_log *log, __u64 offset);
 int space_start(struct forebay_log *log);

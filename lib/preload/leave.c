@@ -2,8 +2,10 @@
 /*
  * Calls that a log can't serve: the descriptor is left, and the kernel does them.
  */
+#include <aio.h>
 #include <fcntl.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <sys/sendfile.h>
 #include <sys/uio.h>
@@ -87,6 +89,31 @@ CALL int dup(int fd)
 	return REAL(dup)(fd);
 }
 
+/* glibc's threads for asynchronous writes use calls inside of libc. */
+CALL int aio_write(struct aiocb *control)
+{
+	leave(control->aio_fildes);
+	return REAL(aio_write)(control);
+}
+
+CALL int aio_write64(struct aiocb64 *control)
+{
+	return aio_write((struct aiocb *)control);
+}
+
+CALL int lio_listio(int mode, struct aiocb *const list[restrict], int n, struct sigevent *restrict event)
+{
+	for (int i = 0; i < n; i++)
+		if (list[i] && list[i]->aio_lio_opcode == LIO_WRITE)
+			leave(list[i]->aio_fildes);
+	return REAL(lio_listio)(mode, list, n, event);
+}
+
+CALL int lio_listio64(int mode, struct aiocb64 *const list[restrict], int n, struct sigevent *restrict event)
+{
+	return lio_listio(mode, (struct aiocb *const *)list, n, event);
+}
+
 /* The new descriptor is closed by the call. */
 static void leave_both(int fd, int new)
 {
@@ -119,7 +146,8 @@ CALL int fcntl(int fd, int command, ...)
 	va_start(arguments, command);
 	argument = va_arg(arguments, void *);
 	va_end(arguments);
-	if (command == F_DUPFD || command == F_DUPFD_CLOEXEC || command == F_SETFL)
+	if (command == F_DUPFD || command == F_DUPFD_CLOEXEC || command == F_SETFL ||
+	    (command == F_SETFD && !((uintptr_t)argument & FD_CLOEXEC)))
 		leave(fd);
 	return REAL(fcntl)(fd, command, argument);
 }

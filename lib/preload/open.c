@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Calls that open and close files. A file whose name matches gets its size before it is opened; if it is
- * opened for writing alone, it becomes a log.
+ * opened for writing alone, and this process doesn't have it open already, it becomes a log.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -19,12 +20,12 @@
  * open_prepare - cut what a crash left of a file, and settle the log if this process has it; errno stays
  * @directory: as for openat(2)
  * @path: its name matches
- * @for_writing: it will be written in another way, and can't go on as a log
+ * @purpose: of what follows; a file that is read or written by another descriptor can't go on as a log
  *
  * Context: any thread; waits for storage.
- * Return: false if another process has the log.
+ * Return: false if another process has the log, and not to read it: then the caller fails with EBUSY.
  */
-bool open_prepare(int directory, const char *path, bool for_writing)
+bool open_prepare(int directory, const char *path, enum purpose purpose)
 {
 	int err = errno, fd;
 	struct entry *entry;
@@ -36,16 +37,17 @@ bool open_prepare(int directory, const char *path, bool for_writing)
 	entry = entry_of_file(st.st_dev, st.st_ino);
 	if (entry) {
 		pthread_mutex_lock(&entry->mutex);
-		if (for_writing)
-			entry_leave(entry);
-		else
+		free = purpose == TO_READ || !entry_is_parents(entry);
+		if (purpose == TO_CUT)
 			entry_settle(entry);
+		else
+			entry_leave(entry);
 		pthread_mutex_unlock(&entry->mutex);
 		goto out;
 	}
 	fd = REAL(openat)(directory, path, O_RDWR | O_CLOEXEC);
 	if (fd >= 0) {
-		free = forebay_log_recover(fd) >= 0 || errno != EBUSY;
+		free = forebay_log_recover(fd) >= 0 || errno != EBUSY || purpose == TO_READ;
 		REAL(close)(fd);
 	}
 out:
@@ -53,22 +55,27 @@ out:
 	return free;
 }
 
+/* Returns -1 with EBUSY. */
+static int refuse(const char *path)
+{
+	settings_say(path, "another process has this log open");
+	errno = EBUSY;
+	return -1;
+}
+
 static int open_any(int directory, const char *path, int flags, mode_t mode)
 {
 	bool match = !(flags & (O_PATH | O_DIRECTORY)) && settings_match(path);
 	bool writes = (flags & O_ACCMODE) != O_RDONLY;
-	int fd = -1;
+	int fd;
 
-	if (!match || open_prepare(directory, path, writes) || !writes) {
-		fd = REAL(openat)(directory, path, flags, mode);
-		if (fd < 0 || !match || (flags & O_ACCMODE) != O_WRONLY || flags & O_DIRECT ||
-		    !entry_add(fd, flags))
-			return fd;
-		REAL(close)(fd);
-	}
-	settings_say(path, "another process has this log open");
-	errno = EBUSY;
-	return -1;
+	if (match && !open_prepare(directory, path, writes ? TO_WRITE : TO_READ))
+		return refuse(path);
+	fd = REAL(openat)(directory, path, flags, mode);
+	if (fd < 0 || !match || (flags & O_ACCMODE) != O_WRONLY || flags & O_DIRECT || !entry_add(fd, flags))
+		return fd;
+	REAL(close)(fd);
+	return refuse(path);
 }
 
 /* The argument after @flags. It stands there only if they say so. */
@@ -124,45 +131,81 @@ CALL int __openat_2(int directory, const char *path, int flags)
 CALL int __openat64_2(int directory, const char *path, int flags)
 	SAME_AS("__openat_2");
 
-/* The stream writes by calls inside of libc, which can't be replaced. */
-static void prepare_stream(const char *path, const char *mode)
+/* The stream reads and writes by calls inside of libc, which can't be replaced. */
+static int prepare_stream(const char *path, const char *mode)
 {
-	if (settings_match(path))
-		open_prepare(AT_FDCWD, path, mode[0] != 'r' || mode[1] == '+');
+	bool writes = mode[0] != 'r' || strchr(mode, '+');
+
+	if (!settings_match(path) || open_prepare(AT_FDCWD, path, writes ? TO_WRITE : TO_READ))
+		return 0;
+	return refuse(path);
 }
 
 CALL FILE *fopen(const char *path, const char *mode)
 {
-	prepare_stream(path, mode);
-	return REAL(fopen)(path, mode);
+	return prepare_stream(path, mode) ? NULL : REAL(fopen)(path, mode);
 }
 
 CALL FILE *fopen64(const char *path, const char *mode)
-{
-	prepare_stream(path, mode);
-	return REAL(fopen64)(path, mode);
-}
+	SAME_AS("fopen");
 
-CALL int close(int fd)
+/* The descriptor is closed next; its number may then be another file's. */
+static void forget(int fd)
 {
 	struct entry *entry = entry_find(fd);
 
-	if (entry && entry->process == getpid()) {
-		leave(fd);
-		entry_forget(entry);
-	}
+	if (!entry || entry->process != getpid())
+		return;
+	leave(fd);
+	entry_forget(entry);
+}
+
+CALL FILE *freopen(const char *restrict path, const char *restrict mode, FILE *restrict stream)
+{
+	int err = errno;
+
+	forget(fileno(stream));
+	errno = err;
+	if (!prepare_stream(path, mode))
+		return REAL(freopen)(path, mode, stream);
+	REAL(fclose)(stream);
+	errno = EBUSY;
+	return NULL;
+}
+
+CALL FILE *freopen64(const char *restrict path, const char *restrict mode, FILE *restrict stream)
+	SAME_AS("freopen");
+
+CALL int close(int fd)
+{
+	forget(fd);
 	return REAL(close)(fd);
+}
+
+CALL int fclose(FILE *stream)
+{
+	int err = errno;
+
+	forget(fileno(stream));
+	errno = err;
+	return REAL(fclose)(stream);
+}
+
+static void forget_range(unsigned int first, unsigned int last)
+{
+	for (unsigned int fd = first; fd <= last && fd < MAX_FD; fd++)
+		forget((int)fd);
 }
 
 CALL int close_range(unsigned int first, unsigned int last, int flags)
 {
-	for (unsigned int fd = first; fd <= last && fd < 65536; fd++) {
-		struct entry *entry = entry_find((int)fd);
-
-		if (!entry || entry->process != getpid() || flags)
-			continue;
-		leave((int)fd);
-		entry_forget(entry);
-	}
+	if (!(flags & CLOSE_RANGE_CLOEXEC))
+		forget_range(first, last);
 	return REAL(close_range)(first, last, flags);
+}
+
+CALL void closefrom(int first)
+{
+	forget_range(first < 0 ? 0 : (unsigned int)first, MAX_FD);
+	REAL(closefrom)(first);
 }

@@ -12,9 +12,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define MAX_PATTERNS	32
+#define LENGTH		4096	/* the longest that the command gives */
+#define MAX_PATTERNS	(LENGTH / 2)
 
-static char lines[4096];	/* the longest that the command gives */
+static char lines[LENGTH];
 static char *patterns[MAX_PATTERNS];
 static int nr_patterns;
 static struct forebay_log_options options = { .size = sizeof(options) };

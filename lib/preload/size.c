@@ -29,7 +29,7 @@ static void prepare(int directory, const char *path)
 
 	if (settings_match(path) && !REAL(fstatat)(directory, path, &st, 0) &&
 	    !entry_of_file(st.st_dev, st.st_ino))
-		open_prepare(directory, path, false);
+		open_prepare(directory, path, TO_READ);
 }
 
 CALL int fstat(int fd, struct stat *st)
@@ -137,7 +137,12 @@ CALL int ftruncate(int fd, off_t length)
 		entry_settle(entry);
 	else
 		entry_leave(entry);
-	ret = REAL(ftruncate)(fd, length);
+	if (entry_is_parents(entry)) {
+		errno = EIO;
+		ret = -1;
+	} else {
+		ret = REAL(ftruncate)(fd, length);
+	}
 	pthread_mutex_unlock(&entry->mutex);
 	return ret;
 }
@@ -147,9 +152,10 @@ CALL int ftruncate64(int fd, off64_t length)
 
 CALL int truncate(const char *path, off_t length)
 {
-	if (settings_match(path))
-		open_prepare(AT_FDCWD, path, false);
-	return REAL(truncate)(path, length);
+	if (!settings_match(path) || open_prepare(AT_FDCWD, path, TO_CUT))
+		return REAL(truncate)(path, length);
+	errno = EBUSY;
+	return -1;
 }
 
 CALL int truncate64(const char *path, off64_t length)

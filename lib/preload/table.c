@@ -14,10 +14,10 @@
 #include <unistd.h>
 
 #include "log/state.h"
+#include "others.h"
 #include "real.h"
 #include "settings.h"
 
-#define MAX_FD		65536
 #define NR_CLAIMS	16384
 
 /* Of a claim: a process has the log, or all write by themselves. */
@@ -142,7 +142,7 @@ int entry_add(int fd, int flags)
 
 	if (!claims || fd >= MAX_FD || fstat(fd, &st) || !S_ISREG(st.st_mode))
 		return 0;
-	if (!entry_of_file(st.st_dev, st.st_ino)) {
+	if (!entry_of_file(st.st_dev, st.st_ino) && !others_have(fd, &st)) {
 		log = forebay_log_open(fd, settings_options());
 		if (!log)
 			return errno == EBUSY ? -1 : 0;
@@ -186,7 +186,7 @@ void entry_forget(struct entry *entry)
  * @entry: not left
  *
  * Processes that share a descriptor by fork(2) agree at the first write. If the process that opened the file
- * writes first, it has the log. If a child does, all of them write by themselves.
+ * writes first, it has the log until it leaves the entry. If a child does, all of them write by themselves.
  * Context: holds the entry's mutex.
  * Return: true if it may; false with errno, which is 0 if it is to write by itself, and the entry is left.
  */
@@ -211,6 +211,24 @@ bool entry_claim(struct entry *entry)
 }
 
 /**
+ * entry_is_parents - has a parent of this process the log, and goes on with it?
+ * @entry: any
+ *
+ * If the parent has not written yet, it will write by itself.
+ * Context: holds the entry's mutex.
+ * Return: true if so: then this process must neither write to the file nor truncate it.
+ */
+bool entry_is_parents(struct entry *entry)
+{
+	unsigned int before = FREE;
+
+	return entry->inherited &&
+	       !__atomic_compare_exchange_n(entry->claim, &before, PLAIN, false, __ATOMIC_SEQ_CST,
+					    __ATOMIC_SEQ_CST) &&
+	       before == TAKEN;
+}
+
+/**
  * entry_leave - give the file its size, and leave its calls to the kernel; errno stays as it is
  * @entry: any
  *
@@ -228,8 +246,10 @@ void entry_leave(struct entry *entry)
 	entry->log = NULL;
 	if (log && log->fd >= 0) {
 		forebay_log_close(log);
-		if (entry->claimed)
+		if (entry->claimed) {
 			REAL(lseek)(entry->fd, entry->position, SEEK_SET);
+			__atomic_store_n(entry->claim, PLAIN, __ATOMIC_SEQ_CST);
+		}
 	}
 	errno = err;
 }

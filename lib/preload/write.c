@@ -3,6 +3,7 @@
  * Calls that append to a log and sync it.
  */
 #include <errno.h>
+#include <limits.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -42,7 +43,7 @@ CALL ssize_t writev(int fd, const struct iovec *parts, int n)
 	int err = errno;
 	bool done;
 
-	if (!entry)
+	if (!entry || n < 0 || n > IOV_MAX)
 		return REAL(writev)(fd, parts, n);
 	pthread_mutex_lock(&entry->mutex);
 	done = append(entry, parts, n, &result);

@@ -10,6 +10,7 @@
  *     copy FILE			copies the file as every process sees it now, its places too
  *     forever N			appends of up to N bytes; prints the end after each sync
  *     threads N M			N threads append lines "thread number\n", M each
+ *     sizes N M			three threads append: one N times 300,001 bytes of "a", two M times 97 of "b" or "c"
  *     recover				forebay_log_recover() instead of an open log; first command only
  */
 #include <errno.h>
@@ -95,12 +96,28 @@ static void *write_lines(void *argument)
 	return NULL;
 }
 
-static void threads(long n)
+static int rounds[2];
+
+static void *write_sizes(void *argument)
+{
+	long id = (long)argument;
+	size_t length = id ? 97 : 300001;
+	char *data = malloc(length);
+
+	memset(data, 'a' + (int)id, length);
+	for (int i = 0; i < rounds[!!id]; i++)
+		if (forebay_log_append(handle, data, length))
+			fail("append");
+	free(data);
+	return NULL;
+}
+
+static void threads_of(void *(*work)(void *), long n)
 {
 	pthread_t ids[16];
 
 	for (long i = 0; i < n; i++)
-		pthread_create(&ids[i], NULL, write_lines, (void *)i);
+		pthread_create(&ids[i], NULL, work, (void *)i);
 	for (long i = 0; i < n; i++)
 		pthread_join(ids[i], NULL);
 }
@@ -138,8 +155,12 @@ int main(int argc, char **argv)
 			forever((size_t)atol(argv[++at]));
 		else if (!strcmp(argv[at], "threads")) {
 			lines = atoi(argv[at + 2]);
-			threads(atol(argv[at + 1]));
+			threads_of(write_lines, atol(argv[at + 1]));
 			at += 2;
+		} else if (!strcmp(argv[at], "sizes")) {
+			rounds[0] = atoi(argv[++at]);
+			rounds[1] = atoi(argv[++at]);
+			threads_of(write_sizes, 3);
 		} else if (!strcmp(argv[at], "kill")) {
 			fflush(stdout);
 			kill(getpid(), SIGKILL);

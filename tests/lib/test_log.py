@@ -152,6 +152,14 @@ def test_threads(driver, file):
         assert [number for of, number in lines if of == thread] == list(range(3000))
 
 
+def test_threads_of_many_sizes(driver, file):
+    """A thread that waits for space wakes with as much as it needs, though others have appended meanwhile."""
+    drive(driver, file, "sizes", 60, 8000, chunk=4096)
+    contents = file.read_bytes()
+    assert [contents.count(byte) for byte in (b"a", b"b", b"c")] == [60 * 300001, 8000 * 97, 8000 * 97]
+    assert len(contents) == 60 * 300001 + 16000 * 97
+
+
 def test_one_process_at_a_time(driver, file):
     """A second one is refused, and doesn't cut what the first one has open."""
     with subprocess.Popen([driver, file, str(CHUNK), "append", "10", "forever", "100"], stdout=subprocess.PIPE, text=True) as process:

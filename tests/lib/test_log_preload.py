@@ -62,6 +62,13 @@ def test_logs_are_mapped(preload, calls, tmp_path):
     assert (tmp_path / "f.log").stat().st_size > (tmp_path / "f.other").stat().st_size + 65536
 
 
+def test_many_patterns(preload, calls, tmp_path):
+    """The last of them counts, too."""
+    patterns = "\n".join(f"*.{number}" for number in range(40))
+    run([calls, tmp_path / "f.39", 1, 30, "append", "kill"], {**preload, "FOREBAY_LOG_PATTERNS": patterns}, -signal.SIGKILL)
+    assert (tmp_path / "f.39").stat().st_size > 65536 * 2
+
+
 PROCESSES = """
 import os, sys
 fd = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
@@ -90,6 +97,106 @@ def test_children_that_write(preload, tmp_path):
         assert len(lines) == (2 if first == "parent" else 151)
 
 
+OTHERS = """
+import ctypes, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+libc.fopen.restype = ctypes.c_void_p
+fd = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+os.write(fd, b"parent\\n")
+if not os.fork():
+    if sys.argv[2] == "other":
+        os.execv(sys.executable, [sys.executable, "-c", sys.argv[3], sys.argv[1], "-1"])
+    exec(sys.argv[3].replace("sys.argv[2]", "fd"))
+    os._exit(0)
+os.wait()
+os.write(fd, b"again\\n")
+"""
+OPENS = """
+import ctypes, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+libc.fopen.restype = ctypes.c_void_p
+for call in (lambda: os.open(sys.argv[1], os.O_WRONLY | os.O_APPEND), lambda: os.open(sys.argv[1], os.O_RDWR),
+             lambda: os.truncate(sys.argv[1], 0), lambda: os.ftruncate(int(sys.argv[2]), 0)):
+    try: call(), print("done")
+    except OSError as error: print(error.errno)
+print(libc.fopen(sys.argv[1].encode(), b"a"), ctypes.get_errno(), libc.fopen(sys.argv[1].encode(), b"r") is not None, flush=True)
+"""
+
+
+@pytest.mark.parametrize("who, errno", [("child", 5), ("other", 9)])
+def test_opened_by_others(preload, tmp_path, who, errno):
+    """Neither a child nor another process may write to a log in use, however it opens the file, nor truncate it."""
+    log = tmp_path / "a.log"
+    said = run([sys.executable, "-c", OTHERS, log, who, OPENS], preload)
+    assert [line for line in said.splitlines() if "another process" not in line] == ["16", "16", "16", str(errno), "None 16 True"]
+    assert log.read_text() == "parent\nagain\n"
+
+
+DAEMON = """
+import os, sys
+fd = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+os.write(fd, b"starting\\n")
+ready = os.pipe()
+if os.fork():
+    sys.exit()      # at its end the reader of the pipe finds no writer
+os.close(ready[1])
+os.read(ready[0], 1)
+print(os.write(fd, b"daemon\\n"))
+"""
+
+
+def test_daemon(preload, tmp_path):
+    """A process that has written to its log goes on in a child: when the parent has ended, the child writes."""
+    log = tmp_path / "a.log"
+    assert run([sys.executable, "-c", DAEMON, log], preload) == "7\n"
+    assert log.read_text() == "starting\ndaemon\n"
+
+
+OPENED_TWICE = """
+import os, sys
+append, create = os.O_WRONLY | os.O_APPEND, os.O_CREAT
+log = os.open(sys.argv[1], append | create)
+os.write(log, b"x" * 100)
+reader = os.open(sys.argv[1], os.O_RDONLY)
+os.write(log, b"y" * 10)
+print(os.read(reader, 10**6).decode())
+both = os.open(sys.argv[2], os.O_RDWR | os.O_APPEND | create)
+log = os.open(sys.argv[2], append)
+for fd in log, both, log:
+    os.write(fd, b"%d" % (fd == both) * 3)
+os.close(log)
+print(os.read(os.open(sys.argv[2], os.O_RDONLY), 10**6).decode())
+"""
+
+
+def test_opened_twice(preload, tmp_path):
+    """A process that has its log open for reading, too, or for both, reads what it wrote, and loses nothing."""
+    words = [sys.executable, "-c", OPENED_TWICE, tmp_path / "a.log", tmp_path / "b.log"]
+    assert run(words, preload) == "x" * 100 + "y" * 10 + "\n000111000\n"
+
+
+def test_stat_while_it_is_opened(preload, tmp_path):
+    """A thread that asks for the file's size again and again doesn't make an open fail."""
+    program = "import os, sys, threading\ndef ask():\n while going: os.stat(sys.argv[1])\ngoing = True\n" \
+        "os.close(os.open(sys.argv[1], 65))\nthread = threading.Thread(target=ask)\nthread.start()\ntry:\n" \
+        " for _ in range(1000): os.close(os.open(sys.argv[1], os.O_WRONLY))\nfinally: going = False"
+    assert run([sys.executable, "-c", program, tmp_path / "a.log"], preload) == ""
+
+
+@pytest.mark.parametrize("how", ["close_range", "closefrom", "freopen", "aio", "old", "iovec"])
+def test_rare_calls(preload, tmp_path, how):
+    """What they return, and the files that they leave, are the same as without the preload."""
+    program = tmp_path / "calls"
+    subprocess.run(["gcc", "-O1", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE", "-o", program, ROOT / "tests/lib/log_rare.c"], check=True)
+    results = []
+    for env in os.environ, preload:
+        folder = tmp_path / f"{env is preload}"
+        folder.mkdir()
+        said = run([program, folder / "a.log", folder / "other", how], env)
+        results.append((said, {file.name: file.read_bytes() for file in folder.iterdir()}))
+    assert results[0] == results[1]
+
+
 def test_one_writer(preload, tmp_path):
     """Another process is refused, and the file keeps its size: also O_TRUNC comes too late."""
     log = tmp_path / "a.log"
@@ -112,6 +219,17 @@ def test_no_space(preload):
     said = run(["unshare", "-m", "sh", "-c", f'mount -t tmpfs -o size=2m none /mnt && {sys.executable} -c "{program}"; tr -d x </mnt/a.log | wc -c'],
                preload)
     assert said == "28 True True\n0\n"
+
+
+@pytest.mark.parametrize("kib", [200, 256])
+@pytest.mark.parametrize("ignored", [False, True])
+def test_limit_of_the_file_size(preload, tmp_path, ignored, kib):
+    """Space ahead beyond it neither ends a program whose log is far below, nor makes an append try for ever."""
+    program = f"import os, signal, sys\nsignal.signal(signal.SIGXFSZ, signal.SIG_{'IGN' if ignored else 'DFL'})\n" \
+        "fd = os.open(sys.argv[1], 65)\nfor i in range(6): print(os.write(fd, b'x' * 30000))"
+    command = f"ulimit -f {kib}; exec {sys.executable} -c \"{program}\" {tmp_path}/a.log"
+    assert run(["bash", "-c", command], preload) == "30000\n" * 6
+    assert (tmp_path / "a.log").read_bytes() == b"x" * 180000
 
 
 @pytest.fixture(name="redis")

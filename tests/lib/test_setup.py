@@ -63,6 +63,15 @@ def test_kernel_for_the_test_machine(setup, debian, wanted):
     assert setup("--for", "demo", debian=debian)[0] == wanted
 
 
+def test_what_would_be_installed(setup):
+    """`make demo` says it first."""
+    linux, asked, said = setup("--for", "demo", "--tell")
+    assert not asked and not linux and "packages and what they need, by apt-get, as root: " in said and "redis-server" in said
+    wanted = said.split(": ")[1].split()
+    assert setup("--for", "demo", "--tell", installed=wanted)[2] == "No package has to be installed.\n"
+    assert setup("--for", "demo", "--tall", works=False)[2].startswith("usage: ")
+
+
 def test_tools_for_packages(setup):
     """No kernel is brought: DKMS builds the modules where the packages are installed."""
     linux, asked, _ = setup("--for", "deb")

@@ -86,6 +86,23 @@ def test_what_a_killed_create_made_is_removed(folder, code, done):
     assert ran.stdout == done
 
 
+def test_the_shell_runs_nothing_of_a_mount_point(folder):
+    """systemd fills in names after it has split the line into words."""
+    unit = (folder / "forebay-unmounted@.service").read_text(encoding="utf-8")
+    line = re.search("^ExecStart=(.*)", unit, re.MULTILINE)[1]
+    name = f"/srv/`touch {folder}/ran`$(touch {folder}/ran) $HOME\\n\"it's"
+    names = {"%f": name, "%i": r"srv-x\x20y", "%%": "%", "$$": "$"}
+    words = [re.sub(r"%[fi%]|\$\$", lambda found: names[found[0]], word) for word in shlex.split(line)]
+    stub = folder.parent / "systemctl"
+    stub.write_text('#!/bin/sh\necho "asked: $*"\n', encoding="utf-8")
+    stub.chmod(0o755)
+    done = subprocess.run(words, env={**os.environ, "PATH": f"{folder.parent}:{os.environ['PATH']}"}, stdout=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 1 and not (folder / "ran").exists()
+    first, second = done.stdout.splitlines()
+    assert first == f"{name} is not mounted. What it needs, and how that is:"
+    assert second.startswith(r"asked: --no-pager --plain --all --no-legend list-units -- srv-x\x20y.mount ")
+
+
 def test_systemd_has_nothing_against_them(folder):
     mounts(folder)
     assert verify(folder) == ""

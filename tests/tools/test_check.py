@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """forebay check: explains damage, changes nothing, exits as fsck does."""
 
+import signal
 import subprocess
+import time
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +20,26 @@ def damaged(forebay, image, arguments=()):
     assert result.status == LEFT
     assert image.read_bytes() == before
     return result
+
+
+@pytest.mark.parametrize("verb, doing", [("check", "being checked"), ("format", "being formatted")])
+def test_says_that_it_goes_on(command, blank, verb, doing):
+    """If it takes long. Here it does, since it is stopped soon after its start; on a busy host it may end before."""
+    image = blank(8 << 30)
+    subprocess.run([command, "format", image], stdout=subprocess.DEVNULL, check=True)
+    for _ in range(5):
+        with subprocess.Popen([command, verb, image], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+            threads = Path(f"/proc/{running.pid}/task")
+            while running.poll() is None and len(list(threads.iterdir())) < 2:
+                time.sleep(0.001)
+            running.send_signal(signal.SIGSTOP)
+            time.sleep(2.3)
+            running.send_signal(signal.SIGCONT)
+            said = running.communicate(timeout=20)[1]
+        assert running.returncode == DONE
+        if said:
+            break
+    assert said.startswith(f"{image}: {doing}, 2 s so far\n")
 
 
 def test_clean(forebay, cache):

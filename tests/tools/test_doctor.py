@@ -112,6 +112,11 @@ def linked_origin(m):
     m.fstab(log=("/dev/disk/by-id/nvme-one", *LOG_LINE[1:]))
 
 
+def partition_of_origin(m):
+    m.link("dev/disk/by-partuuid/5c3c-01", "dev/nvme1n1")
+    m.fstab(log=("PARTUUID=5c3c-01", *LOG_LINE[1:]))
+
+
 def lvm(m, settings):
     """The origin is a physical volume."""
     label = bytearray(8 * MIB)
@@ -221,13 +226,15 @@ MISTAKES = {
     "a line with the origin's label":
         (lambda m: m.fstab(log=("LABEL=fast", *LOG_LINE[1:])), "origin-fstab", "error", "/srv/fast", "/dev/mapper/NAME"),
     "a line with a link to the origin": (linked_origin, "origin-fstab", "error", "/srv/fast", "/dev/mapper/NAME"),
+    "a line with the origin's partition": (partition_of_origin, "origin-fstab", "error", "/srv/fast", "/dev/mapper/NAME"),
     "LVM may take the origin":
         (lambda m: lvm(m, '# global_filter = [ "r|/dev/nvme1n1|" ]\nglobal_filter = [ "a|.*|", "r|^/dev/nvme1n1$|" ]'), "origin-lvm",
          "error", "/dev/nvme1n1", "global_filter"),
 }
 
 # What one mistake brings along: the unit of a line that names the origin is asked for by no line.
-BESIDES = {f"a line with {what}": {"units"} for what in ("the origin's UUID", "the origin's label", "a link to the origin")}
+BESIDES = {f"a line with {what}": {"units"} for what in ("the origin's UUID", "the origin's label", "a link to the origin",
+                                                                     "the origin's partition")}
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
@@ -259,8 +266,9 @@ def test_every_check_has_a_mistake(machine):
     lambda m: m.mount_lower("rw,dax=inode"),
     lambda m: m.remove("etc/forebay/writelog/fast") or m.remove("run/systemd"),
     secure_boot,
+    lambda m: m.write("etc/forebay/writelog/fast", "LOG=/dev/none\n ORIGIN='/dev/nvme1n1' \n\tLOG= \"/dev/pmem1\"\n"),
 ], ids=["a filter refuses the origin", "an idle log is empty", "nothing at boot", "nofail twice", "dax=inode", "no systemd",
-        "secure boot and a signature"])
+        "secure boot and a signature", "settings as systemd reads them"])
 def test_no_mistake(machine, plant):
     plant(machine)
     shown = machine("--json").json
@@ -291,15 +299,16 @@ def test_without_root(command, images, fake_mapper, forebay):
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o755)
         machine = Machine(Path(folder) / "root", images, fake_mapper, forebay)
-        for name in "pmem0", "pmem1", "nvme0n1", "mapper/control":
-            os.chmod(machine.root / "dev" / name, 0o600)
+        for name in "dev/pmem0", "dev/pmem1", "dev/nvme0n1", "dev/mapper/control", "etc/fstab":
+            os.chmod(machine.root / name, 0o600)
         shutil.copy(command, folder)
         program = [f"{folder}/forebay", "doctor"]
         environment = {**os.environ, "FOREBAY_SYSROOT": str(machine.root), "PATH": machine.environment["PATH"]}
         drop = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
         done = subprocess.run(program, capture_output=True, text=True, env=environment, cwd="/", check=False, **drop)
         assert done.returncode == WARNINGS and not done.stderr
-        for line in ("not examined /dev/pmem0: can't tell whether it is a cache: Permission denied [unmounted]",
+        for line in ("not examined /etc/fstab: can't be read: Permission denied [fstab-cache]",
+                     "not examined /dev/pmem0: can't tell whether it is a cache: Permission denied [unmounted]",
                      "not examined /dev/pmem1: can't tell whether it is a write log: Permission denied [origin-visible]",
                      "not examined /dev/nvme0n1: can't read the superblock of the lower file system: Permission denied [casefold]"):
             assert line in done.stdout

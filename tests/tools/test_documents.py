@@ -101,6 +101,21 @@ def test_completion_runs_nothing(tmp_path):
     assert complete("forebay", "status", '"/srv/my d', stubs=stubs) == ["/srv/my db"]
 
 
+def test_completion_of_what_takes_nothing():
+    """No device stands behind a verb without arguments, or in place of a number."""
+    stubs = "_forebay_devices() { echo /dev/memory; };"
+    for words in (["top"], ["metrics"], ["doctor"], ["top", "--interval"], ["top", "--count"], ["advise", "--seconds"]):
+        assert complete("forebay", *words, "", stubs=stubs) == []
+
+
+def test_completion_of_a_command():
+    """Behind log-preload and its options; what follows are options and files of that command."""
+    for before in ([], ["--"], ["--pattern", "*.log"], ["--pattern", "=", "*.log", "--low-water", "2", "--"]):
+        assert "sort" in complete("forebay", "log-preload", *before, "sor")
+        assert complete("forebay", "log-preload", *before, "sort", "--p") == []
+    assert complete("forebay", "log-preload", "--p") == ["--pattern", "--pre-allocate"]
+
+
 def test_completion_of_help():
     assert set(complete("forebay", "help", "")) == {verb.split()[0] for verb in VERBS}
     assert complete("forebay", "help", "writelog", "ch") == ["check"]

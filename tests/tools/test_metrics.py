@@ -173,6 +173,18 @@ def test_output(forebay, kernel, tmp_path):     # noqa: F811
     assert [entry.name for entry in path.parent.iterdir()] == ["forebay.prom"]
 
 
+def test_output_to_what_is_no_file(forebay, kernel, tmp_path):      # noqa: F811
+    """/dev/null and the like are written to: another file in their place would break the machine."""
+    environment, pipe = kernel(MOUNT_LINE, pmem0={}), tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    assert forebay("metrics", "--output", pipe, **environment).status == DONE
+    assert os.read(reader, 1 << 16).decode() == forebay("metrics", **environment).out and pipe.is_fifo()
+    os.close(reader)
+    folder = forebay("metrics", "--output", tmp_path, **environment)
+    assert folder.status == FAILED and "Is a directory" in folder.err
+
+
 def test_output_that_fails(forebay, kernel, tmp_path):      # noqa: F811
     environment, folder = kernel(MOUNT_LINE, pmem0={}), tmp_path / "folder"
     folder.mkdir()

@@ -81,6 +81,20 @@ def test_mounted(forebay, kernel):
     assert "!" not in result.out and "\033" not in result.out
 
 
+def test_a_cache_that_goes_meanwhile(forebay, kernel, tmp_path):
+    """A list of all leaves it out; by name it is an error."""
+    environment = kernel(MOUNT_LINE, MOUNT_LINE.replace("my\\040db", "x\\033[1m"), pmem0={})
+    (tmp_path / "root/sys/fs/forebay/pmem9").symlink_to("nowhere")
+    shown = forebay("status", **environment)
+    assert shown.status == DONE and not shown.err and shown.out.startswith("/srv/my db, /srv/x?[1m\n")
+    assert [cache["device"] for cache in forebay("status", "--json", **environment).json] == ["/dev/pmem0"]
+    assert forebay("metrics", **environment).status == forebay("top", "--count", "1", **environment).status == DONE
+    folder = tmp_path / "mounted"
+    folder.mkdir()
+    gone = forebay("status", folder, **kernel(f"40 1 0:50 / {folder} rw - forebay /srv/ssd rw,cache=/dev/pmem9"))
+    assert gone.status == FAILED and "cannot read" in gone.err
+
+
 def test_json_has_every_file_of_sysfs(forebay, kernel):
     shown, = forebay("status", "--json", **kernel(MOUNT_LINE, pmem0={"something_new": 7})).json
     latencies = {"sync_latency_memory": {"ns": 300000, "count": 100, "bins": [[2048, 50], [4096, 49], [8192, 1]]},

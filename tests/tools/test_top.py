@@ -29,7 +29,7 @@ def test_nothing_in_use(forebay, kernel):       # noqa: F811
     assert (result.status, result.out, result.err) == (DONE, "No mounted cache, write log or transit cache.\n", "")
 
 
-@pytest.mark.parametrize("arguments", [["--interval", "0"], ["--interval", "1s"], ["--count", "0"], ["sda"]])
+@pytest.mark.parametrize("arguments", [["--interval", "0"], ["--interval", "1s"], ["--count", "0"], ["--count", "1.5"], ["sda"]])
 def test_bad_arguments(forebay, kernel, arguments):     # noqa: F811
     result = forebay("top", *arguments, **kernel())
     assert result.status == USAGE and arguments[-1] in result.err
@@ -86,26 +86,90 @@ def test_every_kind(forebay, kernel, mapper, tmp_path):     # noqa: F811
     assert quick == [["quick", "25 %", *"-------"], ["quick", "25 %", "0", "-", *"00000"]], "nothing changed"
 
 
+def test_names_of_all_kinds(forebay, kernel):       # noqa: F811
+    """They keep the columns in line, and can't steer the terminal."""
+    line = MOUNT_LINE.replace("pmem0", "{}").replace("my\\040db", "{}")
+    names = {"pmem0": "größe-" + "語" * 12, "pmem1": "a\\012b\\033[31m", "pmem2": "e\u0301" * 30}
+    result = forebay("top", "--count", "1", **kernel(*(line.format(name, cache) for cache, name in names.items()), **{cache: {} for cache in names}))
+    assert result.status == DONE
+    shown = [re.split(r" {2,}", line) for line in result.out.splitlines()]
+    assert [row[0] for row in shown[1:]] == ["/srv/größe-" + "語" * 4, "/srv/a?b?[31m", "/srv/" + "e\u0301" * 15]
+    assert all(row[1:3] == ["10 %", "70 %"] for row in shown[1:])
+
+
+class Terminal:
+    """forebay top, or another verb, on a terminal, with what it has shown."""
+
+    def __init__(self, columns, *arguments, verb="top", **environment):
+        self.master, self.slave = pty.openpty()
+        ioctl(self.slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        self.before, self.shown = termios.tcgetattr(self.slave), ""
+        self.top = subprocess.Popen([BUILD / "forebay", verb, *arguments], stdin=self.slave, stdout=self.slave, stderr=self.slave,
+                                    env={**os.environ, "TERM": "xterm", "LC_ALL": "C.UTF-8", **environment})
+
+    def until(self, *wanted):
+        """Reads until all of this was shown; without anything, until it ends."""
+        deadline = time.monotonic() + 20
+        while not all(word in self.shown for word in wanted) if wanted else self.top.poll() is None:
+            assert time.monotonic() < deadline, self.shown
+            if select.select([self.master], [], [], 0.2)[0]:
+                self.shown += os.read(self.master, 65536).decode()
+        while select.select([self.master], [], [], 0)[0]:
+            self.shown += os.read(self.master, 65536).decode()
+
+    def press(self, keys):
+        self.shown = ""
+        os.write(self.master, keys)
+
+    def end(self):
+        """The exit status."""
+        self.until()
+        assert termios.tcgetattr(self.slave)[3] == self.before[3], "echo and lines again"
+        os.close(self.master)
+        os.close(self.slave)
+        return self.top.returncode
+
+
 def test_on_a_terminal(kernel):     # noqa: F811
     """The screen has the mount; q ends it with the terminal as it was."""
-    master, slave = pty.openpty()
-    ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 120, 0, 0))
-    before = termios.tcgetattr(slave)
-    shown = b""
-    with subprocess.Popen([BUILD / "forebay", "top", "--interval", "0.2"], stdin=slave, stdout=slave, stderr=slave,
-                          env={**os.environ, "TERM": "xterm", **kernel(MOUNT_LINE, pmem0={})}) as top:
-        deadline = time.monotonic() + 20
-        while b"/srv/my db" not in shown or b"SYNC/S" not in shown:
-            assert time.monotonic() < deadline, shown
-            if select.select([master], [], [], 1)[0]:
-                shown += os.read(master, 65536)
-        os.write(master, b"+-")
-        os.write(master, b"q")
-        while top.poll() is None:
-            assert time.monotonic() < deadline
-            if select.select([master], [], [], 0.2)[0]:
-                os.read(master, 65536)
-    assert top.returncode == 0
-    assert termios.tcgetattr(slave)[3] == before[3], "echo and lines again"
-    os.close(master)
-    os.close(slave)
+    terminal = Terminal(120, "--interval", "0.2", **kernel(MOUNT_LINE, pmem0={}))
+    terminal.until("/srv/my db", "SYNC/S", "CLEAN IN")
+    terminal.press(b"+-q")
+    assert terminal.end() == DONE
+
+
+def test_on_80_columns(kernel):     # noqa: F811
+    """The keys are shown whole; the right arrow shows the rest of the table."""
+    terminal = Terminal(80, "--interval", "60", **kernel(MOUNT_LINE, pmem0={}))
+    terminal.until("arrows: scroll", "/srv/my db")
+    assert "CLEAN" not in terminal.shown
+    terminal.press(b"\x1bOC" * 4)
+    terminal.until("CLEAN IN")
+    terminal.press(b"q")
+    assert terminal.end() == DONE
+
+
+def test_a_failure_on_a_terminal(kernel, tmp_path):     # noqa: F811
+    """The message is there when the screen has gone."""
+    terminal = Terminal(100, "--interval", "0.1", **kernel(MOUNT_LINE, pmem0={}))
+    terminal.until("/srv/my db")
+    (tmp_path / "root/proc/self/mountinfo").unlink()
+    assert terminal.end() == FAILED
+    assert "cannot read what is mounted" in terminal.shown.split("\x1b[?1049l")[-1]
+
+
+@pytest.mark.parametrize("term, status, said", [("nonesuch", FAILED, "the terminal 'nonesuch' is not known"), ("dumb", DONE, "/srv/my db")])
+def test_poor_terminals(kernel, term, status, said):        # noqa: F811
+    """One that nothing is known of is an error of ours; on one without a cursor there is text."""
+    terminal = Terminal(100, "--count", "1", **{**kernel(MOUNT_LINE, pmem0={}), "TERM": term})
+    assert terminal.end() == status
+    assert said in terminal.shown and ("\x1b[" not in terminal.shown or term != "dumb")
+
+
+def test_status_on_a_poor_terminal(kernel):     # noqa: F811
+    """Lines with the time in place of an empty screen; no escape sequences."""
+    terminal = Terminal(100, "--watch=0.2", verb="status", **{**kernel(MOUNT_LINE, pmem0={}), "TERM": "dumb"})
+    terminal.until("/srv/my db")
+    assert terminal.shown.startswith("== 20") and "\x1b" not in terminal.shown
+    terminal.top.terminate()
+    terminal.end()

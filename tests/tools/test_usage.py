@@ -51,6 +51,31 @@ def test_help_lists_every_verb(forebay):
         assert f"\n  {verb} " in result.out
 
 
+@pytest.mark.parametrize("arguments, option", [(["--json", "-xy"], "'-x'"), (["-h"], "'-h'"), (["--json", "-hx"], "'-h'"), (["--help=x"], "'--help=x'"),
+                                               (["--json=1"], "'--json=1'"), (["--bad"], "'--bad'")])
+def test_the_refused_option_is_named(forebay, arguments, option):
+    result = forebay("status", *arguments)
+    assert result.status == USAGE and result.err.startswith(f"forebay status: unknown option {option}")
+
+
+def test_names_cannot_steer_the_terminal(forebay, tmp_path):
+    """Neither by escape sequences nor by a second line; other characters stay."""
+    result = forebay("status", tmp_path / "ä\x1b[31m\n\x9bb\x7f")
+    assert result.status == FAILED
+    assert result.err == f"forebay status: cannot find {tmp_path}/ä?[31m???b?: No such file or directory\n"
+
+
+def test_a_static_program_gets_no_preload(forebay, tmp_path):
+    """It would run without it, and nothing would say so."""
+    program = tmp_path / "program"
+    for how in "-static", "-static-pie":
+        subprocess.run(["gcc", how, "-o", program, "-x", "c", "-"], input="int main(void) { return 0; }", text=True, check=True)
+        result = forebay("log-preload", "--", program)
+        assert result.status == FAILED and f"{program} is linked statically" in result.err
+    result = forebay("log-preload", "--", "program", PATH=f"/nowhere:{tmp_path}")
+    assert result.status == FAILED and "program is linked statically" in result.err
+
+
 @pytest.mark.parametrize("verb", VERBS)
 def test_help_of_a_verb_names_its_options(forebay, verb):
     for arguments in ([*verb.split(), "--help"], ["help", *verb.split()], ["--help", *verb.split()]):
@@ -226,7 +251,8 @@ def test_a_near_miss_proposes_nothing_that_destroys(forebay, verb):
     (["log-preload"], "expected a command"),
     (["log-preload", "--chunk-size", "5000", "--", "true"], "--chunk-size 5000: not a multiple of 4096 up to 1G"),
     (["log-preload", "--low-water", "0", "--", "true"], "0: not a number of chunks from 1 to 1024"),
-    (["log-preload", "--pattern", "x" * 5000, "--", "true"], "too long, or of two lines"),
+    (["log-preload", "--pattern", "x" * 5000, "--", "true"], "empty, of two lines or too long"),
+    (["log-preload", "--pattern", "", "--", "true"], "--pattern '': empty"),
 ])
 def test_wrong_arguments(forebay, arguments, complaint):
     result = forebay(*arguments)

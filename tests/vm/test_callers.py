@@ -106,14 +106,18 @@ def test_top(folder):
 
 
 def test_a_signal_ends_tracing(folder):
-    """So does a process group's Ctrl-C."""
+    """So does a process group's Ctrl-C, and a pipe whose reader has ended."""
     del folder
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
         with top("--interval", "600") as child:
             assert instances() == [f"forebay-top-{child.pid}"]
             child.send_signal(number)
             assert child.wait(60) == -number
         assert instances() == []
+    with top("--interval", "0.1") as child:
+        child.stdout.close()
+        assert child.wait(60) == -signal.SIGPIPE
+    assert instances() == []
 
 
 def test_without_root(folder):

@@ -17,6 +17,7 @@
 #include "base/progress.h"
 #include "base/verb.h"
 #include "model.h"
+#include "sys/tracing.h"
 #include "watch.h"
 
 #define PAGE		4096
@@ -98,15 +99,6 @@ static double now(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &time);
 	return time.tv_sec + time.tv_nsec / 1e9;
-}
-
-/* SIGINT and SIGTERM wait for watch_for(). */
-static void hold_signals(sigset_t *signals)
-{
-	sigemptyset(signals);
-	sigaddset(signals, SIGINT);
-	sigaddset(signals, SIGTERM);
-	sigprocmask(SIG_BLOCK, signals, NULL);
 }
 
 /* Until the time is over or a signal comes. Returns the seconds that it was; negative: out of memory. */
@@ -244,7 +236,7 @@ static void print_callers(json_object *all)
 		json_object *one = json_object_array_get_idx(callers, i);
 
 		printf("%-8llu  ", json_number(one, "thread"));
-		print_utf8(stdout, json_text(one, "name"));
+		print_name(json_text(one, "name"));
 		printf("%*s  %10llu  %10llu\n", (int)(16 - strlen(json_text(one, "name"))), "",
 		       json_number(one, "sync_calls"), json_number(one, "pages"));
 	}
@@ -291,7 +283,9 @@ static enum exit_status watch_path(struct advise *advise, const char *path, doub
 	sigset_t signals;
 	double spent;
 
-	hold_signals(&signals);
+	/* They wait for watch_for(). */
+	tracing_signals(&signals);
+	sigprocmask(SIG_BLOCK, &signals, NULL);
 	watch = watch_begin(path, written, synced, advise);
 	if (!watch)
 		return FAILED;

@@ -23,12 +23,22 @@ void message_set_verb(const char *name)
 	current_verb = name;
 }
 
+/**
+ * is_screen - does a stream go to a terminal that takes escape sequences?
+ * @to: the stream
+ */
+bool is_screen(FILE *to)
+{
+	const char *term = getenv("TERM");
+
+	return isatty(fileno(to)) && term && strcmp(term, "dumb");
+}
+
 static bool colourful(FILE *to)
 {
 	const char *no_color = getenv("NO_COLOR");
-	const char *term = getenv("TERM");
 
-	return isatty(fileno(to)) && !(no_color && *no_color) && term && strcmp(term, "dumb");
+	return is_screen(to) && !(no_color && *no_color);
 }
 
 /**
@@ -57,6 +67,50 @@ const char *plain(FILE *to)
 	return colourful(to) ? "\033[0m" : "";
 }
 
+/* The first byte of a control character that has two in UTF-8; the second is 0x80 to 0x9f. */
+#define C1_HEAD	0xc2
+
+/**
+ * make_harmless - replace the control characters of a text, with which a name could steer a terminal
+ * @text: each byte of them becomes "?"
+ *
+ * Return: @text.
+ */
+char *make_harmless(char *text)
+{
+	for (unsigned char *at = (unsigned char *)text; *at; at++) {
+		bool is_c1 = *at == C1_HEAD && at[1] >= 0x80 && at[1] <= 0x9f;
+
+		if (is_c1)
+			*at++ = '?';
+		if (is_c1 || *at < ' ' || *at == 127)
+			*at = '?';
+	}
+	return text;
+}
+
+/**
+ * print_name - print a name that others may have chosen
+ * @name: its control characters are printed as "?"
+ */
+void print_name(const char *name)
+{
+	char *copy = strdup(name);
+
+	fputs(copy ? make_harmless(copy) : "?", stdout);
+	free(copy);
+}
+
+static void say(const char *format, va_list args)
+{
+	char *text = NULL;
+
+	if (vasprintf(&text, format, args) < 0)
+		text = NULL;
+	fprintf(stderr, "%s\n", text ? make_harmless(text) : "out of memory");
+	free(text);
+}
+
 /**
  * problem - say on standard error what went wrong
  * @format: a sentence that names the object, as for printf()
@@ -69,9 +123,8 @@ void problem(const char *format, ...)
 	fprintf(stderr, "%sforebay%s%s:%s ", style(stderr, RED), current_verb ? " " : "",
 		current_verb ? current_verb : "", plain(stderr));
 	va_start(args, format);
-	vfprintf(stderr, format, args);
+	say(format, args);
 	va_end(args);
-	fputc('\n', stderr);
 }
 
 /**
@@ -84,9 +137,8 @@ void advice(const char *format, ...)
 
 	fputs("    ", stderr);
 	va_start(args, format);
-	vfprintf(stderr, format, args);
+	say(format, args);
 	va_end(args);
-	fputc('\n', stderr);
 }
 
 /**

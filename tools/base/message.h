@@ -23,11 +23,14 @@
 #define SIZE_TEXT	24
 
 void message_set_verb(const char *name);
+char *make_harmless(char *text);
+void print_name(const char *name);
 void problem(const char *format, ...) __printf(1, 2);
 bool output_written(void);
 void advice(const char *format, ...) __printf(1, 2);
 const char *lower_advice(int err);
 
+bool is_screen(FILE *to);
 const char *style(FILE *to, const char *sgr);
 const char *plain(FILE *to);
 const char *size_text(char text[SIZE_TEXT], uint64_t bytes);

@@ -7,8 +7,8 @@
  */
 #include <stdio.h>
 #include <time.h>
-#include <unistd.h>
 
+#include "message.h"
 #include "progress.h"
 
 #define STEP_SECONDS	2
@@ -16,7 +16,7 @@
 static void *tell(void *arg)
 {
 	struct progress *progress = arg;
-	bool terminal = isatty(STDERR_FILENO);
+	bool terminal = is_screen(stderr);
 	struct timespec next = progress->start;
 
 	for (int seconds = STEP_SECONDS;; seconds += STEP_SECONDS) {
@@ -48,7 +48,7 @@ void progress_begin(struct progress *progress, const char *path, const char *doi
 
 static void hide(void)
 {
-	if (isatty(STDERR_FILENO))
+	if (is_screen(stderr))
 		fputs("\r\033[K", stderr);
 }
 

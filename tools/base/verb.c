@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "kind.h"
 #include "message.h"
@@ -72,6 +73,16 @@ enum exit_status usage_problem(const struct verb *verb, const char *format, ...)
 	return USAGE;
 }
 
+/*
+ * Was the option that getopt_long() refused a long one? @before is the word before optind. Of several letters
+ * behind one dash, it is the word before theirs. optopt has the character of a short option; of a long one, 0
+ * or its value, which is no character but for --help.
+ */
+static bool was_long(const char *before)
+{
+	return optopt == 'h' ? !strncmp(before, "--h", 3) : optopt < ' ';
+}
+
 /**
  * next_option - the next option on a verb's command line
  * @verb: which
@@ -95,11 +106,7 @@ int next_option(const struct verb *verb, int argc, char **argv)
 	case ':':
 		exit(usage_problem(verb, "%s needs a value", argv[optind - 1]));
 	case '?':
-		/*
-		 * getopt_long() puts the character of a short option into optopt; of a long one, 0 or its
-		 * letter.
-		 */
-		if (argv[optind - 1][0] == '-' && argv[optind - 1][1] == '-')
+		if (was_long(argv[optind - 1]))
 			exit(usage_problem(verb, "unknown option '%s', or it takes no value",
 					   argv[optind - 1]));
 		exit(usage_problem(verb, "unknown option '-%c'", optopt));

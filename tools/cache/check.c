@@ -11,6 +11,7 @@
 #include <sys/sysmacros.h>
 
 #include "base/message.h"
+#include "base/progress.h"
 #include "device/findings.h"
 #include "device/store.h"
 #include "sys/signature.h"
@@ -129,9 +130,11 @@ static void show(struct store_check *check, const char *what, u64 number, const 
 	json_object *json;
 
 	if (!check->findings.list) {
+		progress_pause();
 		printf("  %s %llu %s\n", what, number, why);
 		if (*detail)
 			printf("      %s\n", detail);
+		progress_go_on();
 		return;
 	}
 	json = json_object_new_object();
@@ -273,6 +276,7 @@ static enum exit_status check_store(const char *path, const struct ps *ps, bool 
 		.damage = damage,
 	};
 	struct store_counts counts;
+	struct progress progress;
 	u64 found, lost;
 
 	if (!scratch) {
@@ -283,11 +287,13 @@ static enum exit_status check_store(const char *path, const struct ps *ps, bool 
 		check.findings.list = json_object_new_array();
 	else
 		print_head(path, ps);
+	progress_begin(&progress, path, "being checked");
 	found = ps_check(ps, scratch, finding, &check);
 	free(scratch);
 	found += check_names(ps, names_finding, &check);
 	lost = damage ? 0 : check_bad_blocks(&check);
 	store_count(ps, &counts);
+	progress_end(&progress);
 	if (json)
 		print_verdict_json(&check, &counts);
 	else

@@ -83,7 +83,7 @@ static bool ended_within(pthread_t thread, int milliseconds)
 /* Returns 0 or the errno of the ioctl. */
 static int write_back(struct drain *drain)
 {
-	bool terminal = isatty(STDERR_FILENO);
+	bool terminal = is_screen(stderr);
 	pthread_t thread;
 
 	if (drain->quiet || pthread_create(&thread, NULL, call, drain)) {

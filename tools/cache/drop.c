@@ -29,7 +29,8 @@ static void print_dropped(const char *path, const struct forebay_dropped *result
 {
 	char size[SIZE_TEXT];
 
-	printf("%s: %s dropped", path, size_text(size, result->dropped << PS_PAGE_SHIFT));
+	print_name(path);
+	printf(": %s dropped", size_text(size, result->dropped << PS_PAGE_SHIFT));
 	if (result->pinned)
 		printf(", %s pinned", size_text(size, result->pinned << PS_PAGE_SHIFT));
 	if (result->busy)

@@ -9,6 +9,7 @@
 #include "../core/names/names.h"
 #include "base/json.h"
 #include "base/message.h"
+#include "base/progress.h"
 #include "base/size.h"
 #include "base/verb.h"
 #include "device/fitness.h"
@@ -166,10 +167,13 @@ static bool choose_names(struct request *req, const struct device *dev)
 
 static enum exit_status make(const struct request *req, const struct device *dev)
 {
+	struct progress progress;
 	enum ps_error err;
 	struct ps ps;
 
+	progress_begin(&progress, req->path, "being formatted");
 	err = ps_format(dev->base, dev->size, &req->make);
+	progress_end(&progress);
 	if (err == PS_E_GEOMETRY && req->make.nr_files) {
 		problem("%s has no room for %u file records and as many pages", req->path,
 			req->make.nr_files);

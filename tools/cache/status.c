@@ -75,8 +75,11 @@ static int is_name(const struct dirent *entry)
 	return entry->d_name[0] != '.';
 }
 
-/* Gathers every attribute that the kernel shows, including unknown ones. */
-static bool gather_mounted(struct gathering *all, const char *name)
+/*
+ * Gathers every attribute that the kernel shows, including unknown ones. @may_vanish: a cache that was
+ * unmounted meanwhile is left out.
+ */
+static bool gather_mounted(struct gathering *all, const char *name, bool may_vanish)
 {
 	char folder[PATH_MAX], path[PATH_MAX], text[PATH_MAX];
 	struct dirent **entries;
@@ -84,6 +87,8 @@ static bool gather_mounted(struct gathering *all, const char *name)
 	int n;
 
 	n = scandir(kernel_path(folder, FOREBAY_SYSFS "/%s", name), &entries, is_name, alphasort);
+	if (n < 0 && errno == ENOENT && may_vanish)
+		return true;
 	if (n < 0) {
 		problem("cannot read %s: %s", folder, strerror(errno));
 		return false;
@@ -174,7 +179,7 @@ static bool gather_one(struct gathering *all, const char *path)
 	if (mount && S_ISREG(st.st_mode))
 		return gather_one_file(all, path);
 	if (mount)
-		return gather_mounted(all, mount->cache);
+		return gather_mounted(all, mount->cache, false);
 	if (S_ISDIR(st.st_mode)) {
 		if (say_older(path))
 			return false;
@@ -183,7 +188,7 @@ static bool gather_one(struct gathering *all, const char *path)
 		return false;
 	}
 	if (S_ISBLK(st.st_mode) && disk_name(st.st_rdev, name) && is_mounted(name))
-		return gather_mounted(all, name);
+		return gather_mounted(all, name, false);
 	return gather_unmounted(all, path);
 }
 
@@ -196,7 +201,7 @@ static bool gather_all_mounted(struct gathering *all)
 
 	n = scandir(kernel_path(folder, FOREBAY_SYSFS), &entries, is_name, versionsort);
 	for (int i = 0; i < n; i++) {
-		good = gather_mounted(all, entries[i]->d_name) && good;
+		good = gather_mounted(all, entries[i]->d_name, true) && good;
 		free(entries[i]);
 	}
 	if (n >= 0)
@@ -288,7 +293,7 @@ static void begin_look(void)
 	time_t now = time(NULL);
 	char when[32];
 
-	if (isatty(STDOUT_FILENO)) {
+	if (is_screen(stdout)) {
 		fputs("\033[H\033[2J", stdout);
 	} else {
 		strftime(when, sizeof(when), "%F %T", localtime(&now));

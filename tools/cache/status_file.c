@@ -181,8 +181,9 @@ void print_file(json_object *file)
 	size_t n = json_object_array_length(ranges);
 	char size[SIZE_TEXT];
 
-	printf("%s%s%s\n", style(stdout, BOLD), json_object_get_string(json_object_object_get(file, "file")),
-	       plain(stdout));
+	fputs(style(stdout, BOLD), stdout);
+	print_name(json_text(file, "file"));
+	puts(plain(stdout));
 	printf("  in the cache %s", size_text(size, (number(pages, "clean") + number(pages, "out_of_sync"))
 					      << PS_PAGE_SHIFT));
 	printf(" (%s not yet on the lower file system)",

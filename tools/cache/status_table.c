@@ -36,11 +36,12 @@ static void print_title(json_object *cache)
 	size_t n = json_object_array_length(targets);
 
 	fputs(style(stdout, BOLD), stdout);
-	for (size_t i = 0; i < n; i++)
-		printf("%s%s", i ? ", " : "",
-		       json_object_get_string(json_object_array_get_idx(targets, i)));
+	for (size_t i = 0; i < n; i++) {
+		fputs(i ? ", " : "", stdout);
+		print_name(json_object_get_string(json_object_array_get_idx(targets, i)));
+	}
 	if (!n)
-		printf("%s", json_text(cache, "device"));
+		print_name(json_text(cache, "device"));
 	puts(plain(stdout));
 	if (!json_flag(cache, "mounted"))
 		puts("  not mounted");

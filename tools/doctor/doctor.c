@@ -144,10 +144,15 @@ static void print_finding(json_object *finding)
 
 	printf("%s%s%s ", style(stdout, is_error ? RED : YELLOW), json_text(finding, "severity"),
 	       plain(stdout));
-	printf("%s: %s [%s]\n", json_text(finding, "object"), json_text(finding, "found"),
-	       json_text(finding, "check"));
-	for (size_t i = 0; i < json_object_array_length(steps); i++)
-		printf("    %s\n", json_object_get_string(json_object_array_get_idx(steps, i)));
+	print_name(json_text(finding, "object"));
+	fputs(": ", stdout);
+	print_name(json_text(finding, "found"));
+	printf(" [%s]\n", json_text(finding, "check"));
+	for (size_t i = 0; i < json_object_array_length(steps); i++) {
+		fputs("    ", stdout);
+		print_name(json_object_get_string(json_object_array_get_idx(steps, i)));
+		putchar('\n');
+	}
 }
 
 static void print_all(const struct doctor *doctor)
@@ -160,8 +165,9 @@ static void print_all(const struct doctor *doctor)
 	for (size_t i = 0; i < nr_unseen; i++) {
 		json_object *one = json_object_array_get_idx(doctor->unseen, i);
 
-		printf("not examined %s: %s [%s]\n", json_text(one, "object"), json_text(one, "why"),
-		       json_text(one, "check"));
+		fputs("not examined ", stdout);
+		print_name(json_text(one, "object"));
+		printf(": %s [%s]\n", json_text(one, "why"), json_text(one, "check"));
 	}
 	if (nr_unseen && geteuid())
 		puts("    sudo forebay doctor");

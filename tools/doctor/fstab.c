@@ -58,6 +58,8 @@ static void judge_cache(void *arg, struct libmnt_fs *line)
  */
 void check_fstab_cache(struct doctor *doctor)
 {
+	if (doctor->machine.fstab_error)
+		unseen(doctor, FSTAB, "can't be read: %s", strerror(doctor->machine.fstab_error));
 	machine_fstab(&doctor->machine, judge_cache, doctor);
 }
 

@@ -115,7 +115,10 @@ bool machine_read(struct machine *machine)
 	*machine = (struct machine){ };
 	if (!mounts_read(&machine->mounts))
 		return false;
+	errno = 0;
 	machine->fstab = mnt_new_table_from_file(kernel_path(path, "/etc/fstab"));
+	if (!machine->fstab && errno != ENOENT)
+		machine->fstab_error = errno ?: EINVAL;
 	names_in("/sys/class/block", add_disk, machine);
 	return true;
 }

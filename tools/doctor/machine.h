@@ -32,7 +32,8 @@ struct disk {
 
 struct machine {
 	struct forebay_mounts mounts;
-	struct libmnt_table *fstab;	/* NULL: there is none */
+	struct libmnt_table *fstab;	/* NULL: there is none, or it can't be read */
+	int fstab_error;		/* errno: why not */
 	struct disk *disks;
 	size_t nr_disks;
 };

@@ -153,15 +153,30 @@ static bool is_tag(const char *source, const char *tag, const char *value)
 	return !strncmp(source, value, len) && (!source[len] || source[len] == '"');
 }
 
-/* True if a path leads to a disk, as a link in /dev/disk/by-id does. */
+/* The link that udev makes for a tag of a partition; other sources are copied. */
+static void link_of(const char *source, char link[PATH_MAX])
+{
+	static const struct {
+		const char *tag, *folder;
+	} links[] = { { "PARTUUID=", "by-partuuid" }, { "PARTLABEL=", "by-partlabel" }, { "ID=", "by-id" } };
+
+	snprintf(link, PATH_MAX, "%s", source);
+	for (size_t i = 0; i < ARRAY_SIZE(links); i++)
+		if (!strncmp(source, links[i].tag, strlen(links[i].tag)))
+			snprintf(link, PATH_MAX, "/dev/disk/%s/%s", links[i].folder,
+				 source + strlen(links[i].tag));
+}
+
+/* True if a path or tag leads to a disk, as a link in /dev/disk/by-id does. */
 static bool leads_to(const char *source, const struct disk *disk)
 {
-	char path[PATH_MAX], *a, *b;
+	char path[PATH_MAX], link[PATH_MAX], *a, *b;
 	bool same;
 
-	if (strncmp(source, "/dev/", 5))
+	link_of(source, link);
+	if (strncmp(link, "/dev/", 5))
 		return false;
-	a = realpath(kernel_path(path, "%s", source), NULL);
+	a = realpath(kernel_path(path, "%s", link), NULL);
 	b = realpath(node(path, disk), NULL);
 	same = a && b && !strcmp(a, b);
 	free(a);

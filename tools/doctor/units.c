@@ -85,7 +85,7 @@ static void judge_unit(void *arg, const char *name)
 	machine_fstab(&walk->doctor->machine, compare_line, &search);
 	snprintf(path, sizeof(path), "/etc/systemd/system/local-fs.target.wants/forebay-%s@%s.service",
 		 walk->kind->name, name);
-	if (search.found || exists(path))
+	if (search.found || exists(path) || walk->doctor->machine.fstab_error)
 		return;
 	found(walk->doctor, WARNING, object,
 	      "no line of /etc/fstab names /dev/mapper/%s, and its unit is not enabled: the boot doesn't make it",
@@ -105,21 +105,32 @@ void check_units(struct doctor *doctor)
 		each_setting(doctor, judge_unit);
 }
 
-/* The value of KEY=VALUE in the text of a file, without quotes; false: there is none. */
+/*
+ * The last value of KEY=VALUE in the text of a file, as systemd reads it: without quotes of either kind, and
+ * without blanks around it. False: there is none.
+ */
 static bool value_of(const char *text, const char *key, char *value, size_t size)
 {
-	size_t len = strlen(key);
+	size_t len = strlen(key), length;
+	bool found = false;
 
 	for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n') {
+		line += strspn(line, " \t");
 		if (strncmp(line, key, len) || line[len] != '=')
 			continue;
 		line += len + 1;
-		if (*line == '"')
+		line += strspn(line, " \t");
+		length = strcspn(line, "\n");
+		if (*line == '"' || *line == '\'') {
+			length = strcspn(line + 1, *line == '"' ? "\"\n" : "'\n");
 			line++;
-		snprintf(value, size, "%.*s", (int)strcspn(line, "\"\n"), line);
-		return true;
+		}
+		while (length && strchr(" \t", line[length - 1]))
+			length--;
+		snprintf(value, size, "%.*s", (int)length, line);
+		found = true;
 	}
-	return false;
+	return found;
 }
 
 static void judge_setting(void *arg, const char *name)

@@ -13,6 +13,7 @@
 #include "base/message.h"
 #include "base/size.h"
 #include "base/verb.h"
+#include "static.h"
 
 #define LIBRARY		"libforebay-log-preload.so"
 #define PATTERN		"*.incr.aof"
@@ -50,7 +51,7 @@ static bool add_pattern(char patterns[MAX_PATTERNS], const char *pattern)
 {
 	size_t used = strlen(patterns);
 
-	if (strchr(pattern, '\n') || used + strlen(pattern) + 2 > MAX_PATTERNS)
+	if (!*pattern || strchr(pattern, '\n') || used + strlen(pattern) + 2 > MAX_PATTERNS)
 		return false;
 	snprintf(patterns + used, MAX_PATTERNS - used, "%s%s", used ? "\n" : "", pattern);
 	return true;
@@ -75,6 +76,11 @@ static enum exit_status start(char **command, const char *patterns, const char *
 {
 	char library[PATH_MAX];
 
+	if (is_static(command[0])) {
+		problem("%s is linked statically: nothing can be put under it", command[0]);
+		advice("Run it without `forebay log-preload`, or build it with shared libraries.");
+		return FAILED;
+	}
 	if (!find_library(library)) {
 		problem("%s is not installed beside this command", LIBRARY);
 		return FAILED;
@@ -111,7 +117,7 @@ static enum exit_status log_preload(const struct verb *verb, int argc, char **ar
 
 	while ((option = next_option(verb, argc, argv)) != -1) {
 		if (option == OPT_PATTERN && !add_pattern(patterns, optarg))
-			return usage_problem(verb, "--pattern %s: too long, or of two lines", optarg);
+			return usage_problem(verb, "--pattern '%s': empty, of two lines or too long", optarg);
 		if (option == OPT_CHUNK && !parse_chunk(optarg, &chunk))
 			return usage_problem(verb, "--chunk-size %s: not a multiple of 4096 up to 1G",
 					     optarg);

@@ -158,7 +158,7 @@ static int begin_sending(const struct flush *flush, struct sigaction *interrupt,
 /* Returns 0, or an errno: the kernel's answer to the message. */
 static int send(const struct flush *flush)
 {
-	bool terminal = isatty(STDERR_FILENO);
+	bool terminal = is_screen(stderr);
 	struct sigaction interrupt, terminate;
 	int status, err;
 

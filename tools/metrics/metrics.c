@@ -226,8 +226,24 @@ static void print_all(FILE *to, struct gathered *all)
 	fputs("# EOF\n", to);
 }
 
+/* A device or pipe, such as /dev/null or /dev/stdout: it must stay what it is. */
+static bool write_in_place(const char *path, struct gathered *all)
+{
+	FILE *file = fopen(path, "we");
+	bool good;
+
+	if (file)
+		print_all(file, all);
+	good = file && !fflush(file) && !ferror(file);
+	if (!good)
+		problem("cannot write %s: %s", path, strerror(errno));
+	if (file)
+		fclose(file);
+	return good;
+}
+
 /* The new text gets the name of the file at the end: a reader finds the old text or the new one. */
-static bool write_file(const char *path, struct gathered *all)
+static bool replace_file(const char *path, struct gathered *all)
 {
 	char *temporary = NULL;
 	FILE *file = NULL;
@@ -256,6 +272,13 @@ static bool write_file(const char *path, struct gathered *all)
 	return good;
 }
 
+static bool write_file(const char *path, struct gathered *all)
+{
+	struct stat st;
+
+	return stat(path, &st) || S_ISREG(st.st_mode) ? replace_file(path, all) : write_in_place(path, all);
+}
+
 static enum exit_status metrics(const struct verb *verb, int argc, char **argv)
 {
 	const char *output = NULL;
@@ -282,7 +305,8 @@ const struct verb verb_metrics = {
 		"for Prometheus; with write logs or transit caches this takes root. docs/metrics.md lists\n"
 		"the metrics.\n"
 		"\n"
-		"  --output FILE       replace FILE in one step, for node_exporter's textfile collector\n",
+		"  --output FILE       replace FILE in one step, for node_exporter's textfile collector;\n"
+		"                      a device or pipe is written to\n",
 	.options = options,
 	.run = metrics,
 };

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/compiler.h"
 #include "tracing.h"
 
 /**
@@ -30,6 +31,19 @@ const char *tracing_begin(struct tracing *tracing, const char *what, const char 
 	tracefs_instance_set_buffer_size(tracing->instance, buffer_kib, -1);
 	tracing->events = tracefs_local_events_system(NULL, systems);
 	return tracing->events ? NULL : "the formats of the kernel's trace events can't be read";
+}
+
+/**
+ * tracing_signals - the signals that end a process before it could end its tracing
+ * @signals: set to them; SIGPIPE comes when the output has no reader any more
+ */
+void tracing_signals(sigset_t *signals)
+{
+	static const int ends[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE };
+
+	sigemptyset(signals);
+	for (size_t i = 0; i < ARRAY_SIZE(ends); i++)
+		sigaddset(signals, ends[i]);
 }
 
 /* Ends all events of the instance, and removes it. */

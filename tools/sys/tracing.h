@@ -5,6 +5,7 @@
 #ifndef FOREBAY_TOOLS_TRACING_H
 #define FOREBAY_TOOLS_TRACING_H
 
+#include <signal.h>
 #include <tracefs.h>
 
 struct tracing {
@@ -14,6 +15,7 @@ struct tracing {
 
 const char *tracing_begin(struct tracing *tracing, const char *what, const char *const *systems,
 			  unsigned int buffer_kib);
+void tracing_signals(sigset_t *signals);
 void tracing_end(struct tracing *tracing);
 
 #endif

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Makes lines of the processes and files of sync calls. */
 #include <stdio.h>
-#include <string.h>
 
+#include "base/message.h"
 #include "callers.h"
 #include "callers_table.h"
 #include "cell.h"
@@ -11,28 +11,21 @@
 
 #define LINES_MAX	100	/* lines: each looks through a process's open files */
 
-/* A name may have what would move a terminal's cursor. */
-static void make_harmless(char *text)
-{
-	for (; *text; text++)
-		if ((unsigned char)*text < ' ' || *text == 127)
-			*text = '?';
-}
-
 static void add_caller(struct lines *lines, const struct caller *caller, double seconds)
 {
 	struct line *line = lines_add(lines, LINE_OBJECT);
-	char name[LINE_TEXT], p50[CELL_TEXT], p99[CELL_TEXT];
-	int at;
+	char name[LINE_TEXT], program[sizeof(caller->program)], p50[CELL_TEXT], p99[CELL_TEXT], text[80];
 
 	file_name(caller, name, sizeof(name));
+	snprintf(program, sizeof(program), "%s", caller->program);
 	percentile_text(p50, caller->bins, caller->calls, 50);
 	percentile_text(p99, caller->bins, caller->calls, 99);
-	at = snprintf(line->text, LINE_TEXT, "%-8d%-16s %8.0f %8.0f %9s %9s  ", caller->pid, caller->program,
-		      caller->calls / seconds, caller->below / seconds, p50, p99);
-	if (at < LINE_TEXT)
-		snprintf(line->text + at, LINE_TEXT - at, "%s", name);
-	make_harmless(line->text);
+	snprintf(line->text, LINE_TEXT, "%-8d", caller->pid);
+	line_append(line, -16, make_harmless(program));
+	snprintf(text, sizeof(text), "%8.0f %8.0f %9.16s %9.16s ", caller->calls / seconds,
+		 caller->below / seconds, p50, p99);
+	line_append(line, 0, text);
+	line_append(line, 0, make_harmless(name));
 }
 
 /**

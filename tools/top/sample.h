@@ -4,9 +4,9 @@
  * such moments.
  *
  * top/ shows rates of what the status verbs gather: sample.c takes a sample, cell.c makes text of two of
- * them, table.c lines of these texts, and top.c shows the lines. callers.c asks the kernel which processes
- * make sync calls, file_name.c finds names of their files, and callers_table.c makes lines of these. It uses
- * base/, sys/, mapped/, cache/, writelog/ and transit/.
+ * them, table.c lines of these texts, by columns.c, and top.c shows the lines. callers.c asks the kernel
+ * which processes make sync calls, file_name.c finds names of their files, and callers_table.c makes lines
+ * of these. It uses base/, sys/, mapped/, cache/, writelog/ and transit/.
  */
 #ifndef FOREBAY_TOOLS_SAMPLE_H
 #define FOREBAY_TOOLS_SAMPLE_H

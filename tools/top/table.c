@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "base/message.h"
 #include "cell.h"
+#include "columns.h"
 #include "table.h"
 
 #define PAGE	4096
@@ -69,15 +71,23 @@ struct line *lines_add(struct lines *lines, enum line_kind kind)
 	return &lines->line[lines->n++];
 }
 
-/* Appends a cell, at most as wide as its column if the text is left-aligned. */
-static void append(char line[LINE_TEXT], int width, const char *text)
+/**
+ * line_append - append a cell to a line
+ * @line: the line
+ * @width: of its column; below 0: the text is left-aligned, and cut if it is wider
+ * @text: the cell
+ */
+void line_append(struct line *line, int width, const char *text)
 {
-	size_t at = strlen(line);
+	size_t at = strlen(line->text), bytes;
+	int columns;
 
-	if (width < 0)
-		snprintf(line + at, LINE_TEXT - at, "%*.*s", width, -width, text);
-	else
-		snprintf(line + at, LINE_TEXT - at, " %*s", width, text);
+	if (width >= 0) {
+		snprintf(line->text + at, LINE_TEXT - at, " %*s", width, text);
+		return;
+	}
+	columns = columns_before(text, -width, &bytes);
+	snprintf(line->text + at, LINE_TEXT - at, "%.*s%*s", (int)bytes, text, -width - columns, "");
 }
 
 static void add_object(struct lines *lines, const struct column *column, const struct change *change)
@@ -87,7 +97,7 @@ static void add_object(struct lines *lines, const struct column *column, const s
 
 	for (; column->title; column++) {
 		column->cell(column, change, text);
-		append(line->text, column->width, text);
+		line_append(line, column->width, make_harmless(text));
 	}
 }
 
@@ -104,7 +114,7 @@ static void add_group(struct lines *lines, enum group group, const struct sample
 		lines_add(lines, LINE_NOTE);
 	line = lines_add(lines, LINE_TITLE);
 	for (const struct column *column = columns[group]; column->title; column++)
-		append(line->text, column->width, column->title);
+		line_append(line, column->width, column->title);
 	for (size_t i = 0; i < n; i++) {
 		change = sample_change(now, before, group, i);
 		add_object(lines, columns[group], &change);

@@ -20,6 +20,7 @@ struct lines {
 };
 
 struct line *lines_add(struct lines *lines, enum line_kind kind);
+void line_append(struct line *line, int width, const char *text);
 void lines_make(struct lines *lines, const struct sample *now, const struct sample *before);
 void lines_free(struct lines *lines);
 

@@ -7,10 +7,12 @@
  * process are blocked, and end the looks, so that tracing ends and the terminal is as before; then they have
  * their usual effect.
  */
+#include <fcntl.h>
 #include <ncurses.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/signalfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -20,8 +22,11 @@
 #include "base/verb.h"
 #include "callers.h"
 #include "callers_table.h"
+#include "columns.h"
+#include "sys/tracing.h"
 #include "table.h"
 
+#define SHIFT	8	/* columns that an arrow key moves */
 #define STEP	0.2	/* seconds: so often the kernel's notes of sync calls are fetched */
 
 enum { OPT_INTERVAL = 1, OPT_COUNT, OPT_BATCH, OPT_CALLERS };
@@ -40,6 +45,7 @@ struct top {
 	unsigned long left;	/* looks */
 	bool batch;
 	int first;		/* the line at the top */
+	int left_out;		/* columns, at the left of the screen */
 	bool show_callers;
 	struct callers *callers;	/* NULL: not shown, or not possible */
 	const char *why;	/* not possible */
@@ -68,10 +74,21 @@ static void print_lines(const struct lines *lines, unsigned long left)
 	fflush(stdout);
 }
 
+/* What fits a row of the screen, without the columns that are left out. */
+static void draw_text(int row, const char *text, int left_out)
+{
+	size_t bytes;
+
+	columns_before(text, left_out, &bytes);
+	text += bytes;
+	columns_before(text, COLS, &bytes);
+	mvaddnstr(row, 0, text, (int)bytes);
+}
+
 static void draw(struct top *top, const struct lines *lines)
 {
 	time_t now = time(NULL);
-	char clock[16];
+	char clock[16], head[128];
 	int last = (int)lines->n - 1;
 
 	if (top->first > last)
@@ -79,12 +96,13 @@ static void draw(struct top *top, const struct lines *lines)
 	if (top->first < 0)
 		top->first = 0;
 	strftime(clock, sizeof(clock), "%H:%M:%S", localtime(&now));
+	snprintf(head, sizeof(head), "forebay top %s  every %g s  q: quit, c: %s, +/-: pace, arrows: scroll",
+		 clock, top->interval, top->show_callers ? "caches" : "callers");
 	erase();
-	mvprintw(0, 0, "forebay top   %s   every %g s   q: quit, c: %s, +/-: interval, arrows: scroll", clock,
-		 top->interval, top->show_callers ? "caches" : "callers");
+	draw_text(0, head, 0);
 	for (int i = top->first; i < (int)lines->n && i - top->first + 2 < LINES; i++) {
 		attrset(lines->line[i].kind == LINE_TITLE ? A_REVERSE : A_NORMAL);
-		mvaddnstr(i - top->first + 2, 0, lines->line[i].text, COLS);
+		draw_text(i - top->first + 2, lines->line[i].text, top->left_out);
 	}
 	attrset(A_NORMAL);
 	refresh();
@@ -111,6 +129,12 @@ static bool obey(struct top *top, int key)
 		return true;
 	case KEY_UP:
 		top->first--;
+		return true;
+	case KEY_RIGHT:
+		top->left_out += top->left_out < LINE_TEXT - SHIFT ? SHIFT : 0;
+		return true;
+	case KEY_LEFT:
+		top->left_out -= top->left_out ? SHIFT : 0;
 	}
 	return true;
 }
@@ -235,12 +259,46 @@ static bool look(struct top *top)
 	return good;
 }
 
+/* The screen would hide messages and go with them, so they are kept in a file meanwhile. */
+static int keep_messages(int *terminal)
+{
+	int kept = memfd_create("forebay-top", MFD_CLOEXEC);
+
+	fflush(stderr);
+	*terminal = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
+	if (kept >= 0 && *terminal >= 0)
+		dup2(kept, STDERR_FILENO);
+	return kept;
+}
+
+/* Shows what came since keep_messages(). */
+static void show_messages(int kept, int terminal)
+{
+	char text[512];
+	ssize_t n;
+
+	fflush(stderr);
+	if (terminal >= 0)
+		dup2(terminal, STDERR_FILENO);
+	for (off_t at = 0; kept >= 0 && (n = pread(kept, text, sizeof(text), at)) > 0; at += n)
+		fwrite(text, 1, n, stderr);
+	if (kept >= 0)
+		close(kept);
+	if (terminal >= 0)
+		close(terminal);
+}
+
 static enum exit_status run_on_screen(struct top *top)
 {
+	int kept, terminal;
 	bool good;
 
-	if (!initscr())
+	if (!newterm(NULL, stdout, stdin)) {
+		problem("the terminal '%s' is not known", getenv("TERM") ?: "");
+		advice("`forebay top --batch` prints text.");
 		return FAILED;
+	}
+	kept = keep_messages(&terminal);
 	cbreak();
 	noecho();
 	nodelay(stdscr, true);
@@ -248,6 +306,7 @@ static enum exit_status run_on_screen(struct top *top)
 	curs_set(0);
 	good = look(top);
 	endwin();
+	show_messages(kept, terminal);
 	return good ? DONE : FAILED;
 }
 
@@ -287,10 +346,7 @@ static enum exit_status run_until_signal(struct top *top)
 	enum exit_status status;
 	sigset_t ends, before;
 
-	sigemptyset(&ends);
-	sigaddset(&ends, SIGINT);
-	sigaddset(&ends, SIGTERM);
-	sigaddset(&ends, SIGHUP);
+	tracing_signals(&ends);
 	sigprocmask(SIG_BLOCK, &ends, &before);
 	top->signals = signalfd(-1, &ends, SFD_NONBLOCK | SFD_CLOEXEC);
 	status = run(top);
@@ -311,14 +367,14 @@ static enum exit_status top(const struct verb *verb, int argc, char **argv)
 			top.show_callers = true;
 		else if (option == OPT_INTERVAL && !parse_decimal(optarg, 3600, &top.interval))
 			return usage_problem(verb, "%s: expected seconds, up to 3600", optarg);
-		else if (option == OPT_COUNT && !parse_decimal(optarg, 1e9, &count))
+		else if (option == OPT_COUNT && (!parse_decimal(optarg, 1e9, &count) || count != (long)count))
 			return usage_problem(verb, "%s: expected a number of looks", optarg);
 		else if (option == OPT_COUNT)
 			top.left = count;
 	}
 	if (optind < argc)
 		return usage_problem(verb, "unexpected argument '%s'", argv[optind]);
-	if (!isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO))
+	if (!is_screen(stdout) || !isatty(STDIN_FILENO))
 		top.batch = true;
 	return run_until_signal(&top);
 }

@@ -6,6 +6,7 @@ import mmap
 import os
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -69,6 +70,46 @@ def test_advise(command, folder):
     (caller,) = found["callers"]
     assert (caller["thread"], caller["sync_calls"], caller["pages"]) == (os.getpid(), 403, 666)
     assert list(INSTANCES.iterdir()) == []
+
+
+def tracing_for(command, folder, **how):
+    """A process that has begun to trace."""
+    watcher = subprocess.Popen([command, "advise", "--seconds", "600", folder], **how)
+    until = time.monotonic() + 60
+    while not list(INSTANCES.iterdir()):
+        assert time.monotonic() < until and watcher.poll() is None
+        time.sleep(0.05)
+    return watcher
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
+def test_signals_end_the_tracing(command, folder, number):
+    """Also that of a terminal that is gone."""
+    with tracing_for(command, folder, stdout=subprocess.DEVNULL) as watcher:
+        watcher.send_signal(number)
+        assert watcher.wait(60) == DONE
+    assert list(INSTANCES.iterdir()) == []
+
+
+def test_progress_without_a_reader(command, folder):
+    """The pipe of standard error is closed: nothing is left behind."""
+    with tracing_for(command, folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as watcher:
+        watcher.stderr.close()
+        time.sleep(3)
+        assert watcher.poll() is None, "it goes on"
+        watcher.send_signal(signal.SIGINT)
+        assert watcher.wait(60) == DONE
+    assert list(INSTANCES.iterdir()) == []
+
+
+def test_a_program_with_a_hostile_name(forebay, folder):
+    """Its name can't steer the terminal."""
+    program = "import ctypes, os, sys, time\nctypes.CDLL(None).prctl(15, b'a\\x1b[31mb', 0, 0, 0)\n" \
+        "fd = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)\nwhile True: os.write(fd, b'x'), os.fsync(fd), time.sleep(.05)"
+    with subprocess.Popen([sys.executable, "-c", program, folder / "file"]) as writer:
+        result = forebay("advise", "--seconds", "1", folder)
+        writer.kill()
+    assert result.status == DONE and "a?[31mb" in result.out and "\x1b" not in result.out
 
 
 def test_nothing_synced(forebay, folder):

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Looks for other descriptors of a file in this process: opened before for reading, for both, or inherited.
+ * A log doesn't see what is written to them or read from them.
+ */
+#include "others.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "real.h"
+
+/**
+ * others_have - has this process the file open in another way?
+ * @fd: the descriptor that is known
+ * @file: of the file
+ *
+ * Context: any thread.
+ * Return: true if it has, and if that can't be found out.
+ */
+bool others_have(int fd, const struct stat *file)
+{
+	DIR *list = opendir("/proc/self/fd");
+	bool found = !list;
+	struct dirent *entry;
+	struct stat st;
+
+	while (list && !found && (entry = readdir(list))) {
+		int other = atoi(entry->d_name);
+
+		if (entry->d_name[0] == '.' || other == fd || other == dirfd(list))
+			continue;
+		found = !REAL(fstat)(other, &st) && st.st_dev == file->st_dev && st.st_ino == file->st_ino;
+	}
+	if (list)
+		closedir(list);
+	return found;
+}

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Other descriptors of a file. */
+#ifndef FOREBAY_LIB_PRELOAD_OTHERS_H
+#define FOREBAY_LIB_PRELOAD_OTHERS_H
+
+#include <stdbool.h>
+#include <sys/stat.h>
+
+bool others_have(int fd, const struct stat *file);
+
+#endif
