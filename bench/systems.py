@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The systems that are compared: each is set up in the guest from a clean state, and taken down again.
 
-A system is a context manager that yields an empty folder (or a block device, if its name begins with bare
-or small). All systems use the same SSD and the same PMem; both are wiped before each. The SSD has been
-written all over beforehand (bench/devices.py), nothing is discarded, and zeros are written, not asked for.
-So no system's result includes the time in which the host allocates the image. ext4 and xfs have their default
-options wherever they appear; mkfs does the initialisation that ext4 would do in the background.
+A system is a context manager that yields an empty folder (or a block device, if its name begins with bare or small). All
+systems use the same SSD and the same PMem; both are wiped before each. The SSD has been written all over beforehand
+(bench/devices.py), and nothing is discarded. So no system's result includes the time in which the host allocates the
+image. ext4 and xfs have default options wherever they appear; mkfs initialises what ext4 would in the background.
 """
 
 import json
@@ -26,7 +25,6 @@ SMALL_MIB = 64          # of a cache that is soon full
 EMU_MIB = 256
 WIPED = 4 << 20         # bytes at either end of a device: where superblocks are
 PINNED = "BENCH_PINNED"         # in the environment: a workload that can pins its files
-
 MKFS_EXT4 = ("mkfs.ext4", "-q", "-F", "-b", "4096", "-E", "lazy_itable_init=0,lazy_journal_init=0,nodiscard")
 
 
