@@ -10,10 +10,13 @@ class ErrorReply(Exception):
 
 
 class Connection:
-    def __init__(self, host: str = "127.0.0.1", port: int = 6379):
-        self._socket = socket.create_connection((host, port))
+    def __init__(self, host: str = "127.0.0.1", port: int = 6379, timeout: float | None = None):
+        self._socket = socket.create_connection((host, port), timeout)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._replies = self._socket.makefile("rb")
+
+    def close(self) -> None:
+        self._socket.close()
 
     def call(self, *words):
         self.send(*words)

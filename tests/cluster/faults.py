@@ -8,16 +8,12 @@ from vm.cluster import Cluster
 from vm.settings import CHECKOUT, MIB, Settings
 
 from . import etcd
+from .patience import wait_until
 
 NODES = 3
 MEMBER = CHECKOUT / "tests/cluster/member"
-PATIENCE = 300                  # seconds for an election or a member's return; both take some 20 on an idle host
 WORK = 20                       # acknowledged operations after a fault that show that the cluster goes on
 ISOLATED = 30                   # seconds: longer than an election takes
-
-
-class Stuck(Exception):
-    """The cluster didn't come back in the time it has."""
 
 
 class EtcdCluster:
@@ -131,11 +127,4 @@ class EtcdCluster:
         return True
 
     def _until(self, condition, what):
-        until = time.monotonic() + PATIENCE
-        while not (found := condition()):
-            if time.monotonic() > until:
-                on = [node for node in self._cluster.nodes if node.is_on()]
-                logs = "\n".join(f"{node.name}: {node.status('tail -3 /run/etcd.log')[1]}" for node in on)
-                raise Stuck(f"waited {PATIENCE} s for {what}; etcd's last words:\n{logs}")
-            time.sleep(1)
-        return found
+        return wait_until(condition, what, self._cluster.nodes)
