@@ -345,8 +345,7 @@ ssize_t fb_write_iter(struct kiocb *iocb, struct iov_iter *from)
 	if (ret > 0 && !(iocb->ki_flags & IOCB_DIRECT))
 		fb_promote_written(fi, iocb->ki_pos - ret, iocb->ki_pos);
 	if (ret > 0 && iocb_is_dsync(iocb)) {
-		err = fb_sync_inode(fi, file, fb_lower_file(file), iocb->ki_pos - ret, iocb->ki_pos - 1,
-				    !(iocb->ki_flags & IOCB_SYNC));
+		err = fb_fsync(file, iocb->ki_pos - ret, iocb->ki_pos - 1, !(iocb->ki_flags & IOCB_SYNC));
 		if (err)
 			return err;
 	}
