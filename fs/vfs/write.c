@@ -73,7 +73,8 @@ static ssize_t fb_write_cached(struct kiocb *iocb, struct iov_iter *from, size_t
 	pagefault_enable();
 	file_end_write(lower);
 	iocb->ki_pos = below.ki_pos;
-	fb_end_write(iocb->ki_filp, below.ki_pos, ret);
+	if (ret != -EFAULT)	/* then nothing was written, for a fault had to come before the first byte */
+		fb_end_write(iocb->ki_filp, below.ki_pos, ret);
 	iov_iter_reexpand(from, iov_iter_count(from) + rest);
 	return ret;
 }
