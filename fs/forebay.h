@@ -19,7 +19,7 @@
  *	sync/		what sync calls make durable, and a page's way in: sync.c, mapped.c (stores through
  *			mappings), tracker.c, cost.c (where the pages go), absorb.c, overwrite.c, promote.c,
  *			move.c, reserve.c, stored.c
- *	writeback/	a page's way out: worker.c (when), writeback.c, evict.c, reclaim.c, records.c,
+ *	writeback/	a page's way out: worker.c (when), writeback.c, turn.c, evict.c, reclaim.c, records.c,
  *			deferred.c (deleted and truncated files), recover.c (pages found at mount), found.c,
  *			restore.c (pages of files that replay makes again)
  *	replay/		the name log at mount: replay.c (the steps), decide.c, discard.c, make.c, bind.c,
@@ -166,6 +166,7 @@ enum {
 	FB_STORED_DAX,		/* a DAX page may be mapped writable since before the last sync call */
 	FB_RECORD_USED,		/* its record was of use since the worker last looked for one to take */
 	FB_NAMELESS_SYNCED,	/* a sync below has begun when it had no name */
+	FB_HAS_TURN,		/* turn.work is queued, or at work */
 };
 
 /* In jiffies, before a worker tries again what storage refused. */
@@ -204,6 +205,11 @@ struct fb_inode {
 	struct fb_range_lock ranges;	/* pages that are worked on below, or move; see above */
 	struct rw_semaphore io_sem;	/* where pages are, the file record, sizes; see above */
 	struct mutex wb_lock;		/* one writeback, truncation or eviction at a time */
+	struct {			/* writeback/turn.c; while FB_HAS_TURN is set, its owner's */
+		struct work_struct work;
+		unsigned long budget;
+		int err;
+	} turn;
 	struct xarray index;		/* page index -> struct fb_page * */
 	struct address_space dax_mapping;	/* page->mapping of the pages in index; page/mapping.c */
 	unsigned long nr_pages;		/* in index; under its lock */

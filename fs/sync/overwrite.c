@@ -21,6 +21,7 @@
 #include "move.h"
 #include "overwrite.h"
 #include "reserve.h"
+#include "stored.h"
 #include "tracker.h"
 
 /* One page of so many has its time taken. */
@@ -68,14 +69,15 @@ bool fb_overwrite_wanted(struct fb_inode *fi, struct kiocb *iocb, struct iov_ite
 }
 
 /*
- * Sees to it that the lower page is not mapped, about to be mapped, or in use by hardware. Returns its folio,
- * locked; NULL if there is none, or the file is in no mapping; -EBUSY.
+ * Sees to it that the lower page is not mapped, about to be mapped, or in use by hardware, which may have
+ * it from a mapping that is gone. Returns its folio, locked; NULL if there is none, or no task can use it;
+ * -EBUSY.
  */
 static struct folio *fb_quiet_folio(struct fb_inode *fi, pgoff_t index)
 {
 	struct folio *folio;
 
-	if (!mapping_mapped(fi->lower->i_mapping))
+	if (!mapping_mapped(fi->lower->i_mapping) && !fb_was_stored(fi, index))
 		return NULL;
 	folio = fb_lower_folio(fi, index, true, NULL);
 	return folio == ERR_PTR(-ENOENT) ? NULL : folio;

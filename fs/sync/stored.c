@@ -26,7 +26,12 @@
 /* Pages for each entry of fb_inode->stored_below, a bitmap. */
 #define FB_STORED_BITS	32
 
-static bool fb_was_stored(struct fb_inode *fi, pgoff_t index)
+/**
+ * fb_was_stored() - whether a volatile page has the mark "stored_below"
+ * @fi: the inode
+ * @index: the page; its range is locked exclusively
+ */
+bool fb_was_stored(struct fb_inode *fi, pgoff_t index)
 {
 	void *entry = xa_load(&fi->stored_below, index / FB_STORED_BITS);
 

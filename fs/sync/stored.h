@@ -7,6 +7,7 @@
 
 #include "../forebay.h"
 
+bool fb_was_stored(struct fb_inode *fi, pgoff_t index);
 void fb_stored_below(struct fb_inode *fi, const struct vm_fault *vmf);
 bool fb_lower_is_stored(struct fb_inode *fi, struct folio *folio, pgoff_t index, bool alone);
 

@@ -26,6 +26,7 @@
 #include "../sync/tracker.h"
 #include "../writeback/deferred.h"
 #include "../writeback/recover.h"
+#include "../writeback/turn.h"
 #include "attr.h"
 #include "dir.h"
 #include "file.h"
@@ -56,6 +57,7 @@ static void fb_inode_init_once(void *p)
 	fi->nr_file_owned = 0;
 	INIT_LIST_HEAD(&fi->file_owned);
 	INIT_LIST_HEAD(&fi->accounts);
+	fb_turn_init_once(fi);
 }
 
 struct inode *fb_alloc_inode(struct super_block *sb)

@@ -78,18 +78,33 @@ static int fb_vma_file_mmap(struct file *file, struct vm_area_struct *vma)
 	return 0;
 }
 
+/*
+ * What writing back has failed with since the mapping's file was told last. Its f_wb_err is about the lower
+ * file; f_sb_err, which syncfs() uses for descriptors alone, is about the upper one.
+ */
+static int fb_vma_file_error(struct file *file, const struct inode *inode)
+{
+	int err;
+
+	spin_lock(&file->f_lock);
+	err = errseq_check_and_advance(&inode->i_mapping->wb_err, &file->f_sb_err);
+	spin_unlock(&file->f_lock);
+	return err;
+}
+
 static int fb_vma_file_fsync(struct file *file, loff_t start, loff_t end, int datasync)
 {
 	struct inode *inode = d_inode(backing_file_user_path(file)->dentry);
 	struct file *lower = fb_open_below(FB_I(inode));
-	int err, lower_err;
+	int err, lower_err, upper_err;
 
 	if (IS_ERR(lower))
 		return PTR_ERR(lower);
 	err = fb_sync_inode(FB_I(inode), file, lower, start, end, datasync);
 	fput(lower);
 	lower_err = file_check_and_advance_wb_err(file);
-	return err ?: lower_err;
+	upper_err = fb_vma_file_error(file, inode);
+	return err ?: lower_err ?: upper_err;
 }
 
 static long fb_vma_file_fallocate(struct file *file, int mode, loff_t offset, loff_t len)
@@ -147,6 +162,7 @@ int fb_mmap(struct file *file, struct vm_area_struct *vma)
 	if (IS_ERR(backing))
 		return PTR_ERR(backing);
 	replace_fops(backing, fops_get(&fb_vma_file_operations));
+	backing->f_sb_err = READ_ONCE(file->f_wb_err);	/* see fb_vma_file_error() */
 	/* The lower file system need not know MAP_SYNC: we see to it. */
 	vm_flags_clear(vma, VM_SYNC);
 	err = backing_file_mmap(backing, vma, &ctx);

@@ -19,7 +19,7 @@
 #include "io.h"
 #include "read.h"
 
-/* So often a copy from PMem may find the user's page gone again. */
+/* So often a copy may find the user's page gone again, before the bytes go by a page of the kernel's. */
 #define FB_READ_TRIES	64
 
 /*
@@ -74,10 +74,11 @@ static ssize_t fb_read_lower(struct fb_inode *fi, struct kiocb *iocb, struct iov
 }
 
 /*
- * Copies from the DAX page at the position; -ESTALE if it isn't one any more. -ERESTART: nothing was
- * copied, though the user's page is there: the PMem may be bad.
+ * Copies from the DAX page at the position; -ESTALE if it isn't one any more, or the file was truncated since
+ * @end was seen. -ERESTART: nothing was copied, though the user's page is there: the PMem may be bad.
  */
-static ssize_t fb_read_dax(struct fb_inode *fi, struct kiocb *iocb, struct iov_iter *to, size_t len)
+static ssize_t fb_read_dax(struct fb_inode *fi, struct kiocb *iocb, struct iov_iter *to, size_t len,
+			   const struct fb_size_seen *end)
 {
 	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
 	size_t offset = offset_in_page(iocb->ki_pos), copied = 0;
@@ -96,6 +97,9 @@ static ssize_t fb_read_dax(struct fb_inode *fi, struct kiocb *iocb, struct iov_i
 		bad = page->bad;
 		pagefault_disable();
 		if (!bad)
+	/* A truncation zeroes the rest of the page, and changes truncate_seq, in one hold of io_sem. */
+	if (fi->truncate_seq != end->truncate_seq)
+		page = NULL;
 			copied = _copy_mc_to_iter(from, len, to);
 		pagefault_enable();
 		trace_forebay_pm_read(from, copied);
@@ -110,7 +114,10 @@ static ssize_t fb_read_dax(struct fb_inode *fi, struct kiocb *iocb, struct iov_i
 	return copied;
 }
 
-/* Reads the next piece. -ESTALE: a new look must be taken. */
+/*
+ * Reads the next piece. -ESTALE: a new look must be taken. -ERESTART: nothing was copied, though the user's
+ * page is there now.
+ */
 static ssize_t fb_read_some(struct fb_inode *fi, struct kiocb *iocb, struct iov_iter *to)
 {
 	struct fb_size_seen end = fb_see_size(fi);	/* before the index */
@@ -123,7 +130,7 @@ static ssize_t fb_read_some(struct fb_inode *fi, struct kiocb *iocb, struct iov_
 	len = min_t(loff_t, iov_iter_count(to), end.size - pos);
 	smp_rmb();	/* pairs with fb_size_grew(), which comes after the index */
 	if (fb_page_find(fi, pos >> PAGE_SHIFT))
-		return fb_read_dax(fi, iocb, to, len);
+		return fb_read_dax(fi, iocb, to, len, &end);
 	len = fb_lower_span(fi, pos, len);
 	if (!len)
 		return -ESTALE;
@@ -131,7 +138,31 @@ static ssize_t fb_read_some(struct fb_inode *fi, struct kiocb *iocb, struct iov_
 	if (ret != -EFAULT)
 		return ret;
 	window = min(iov_iter_count(to), fb_fault_window(iocb));
-	return fb_still_bad(iocb, to, window) ? -EFAULT : -ESTALE;
+	return fb_still_bad(iocb, to, window) ? -EFAULT : -ERESTART;
+}
+
+/*
+ * Reads up to a page by way of a page of the kernel's, and copies it to the user without a lock. -ERESTART:
+ * the PMem is bad.
+ */
+static ssize_t fb_read_bounced(struct fb_inode *fi, struct kiocb *iocb, struct iov_iter *to)
+{
+	struct kvec page = { .iov_base = (void *)__get_free_page(GFP_KERNEL),
+			     .iov_len = min(iov_iter_count(to), PAGE_SIZE) };
+	struct iov_iter bounce;
+	ssize_t ret, copied;
+
+	if (!page.iov_base)
+		return -ENOMEM;
+	iov_iter_kvec(&bounce, ITER_DEST, &page, 1, page.iov_len);
+	ret = fb_read_some(fi, iocb, &bounce);
+	if (ret > 0) {
+		copied = copy_to_iter(page.iov_base, ret, to);
+		iocb->ki_pos -= ret - copied;
+		ret = copied ?: -EFAULT;
+	}
+	free_page((unsigned long)page.iov_base);
+	return ret;
 }
 
 static ssize_t fb_read_pieces(struct fb_inode *fi, struct kiocb *iocb, struct iov_iter *to)
@@ -140,12 +171,12 @@ static ssize_t fb_read_pieces(struct fb_inode *fi, struct kiocb *iocb, struct io
 	ssize_t done = 0, ret;
 
 	do {
-		ret = fb_read_some(fi, iocb, to);
+		ret = tries < FB_READ_TRIES ? fb_read_some(fi, iocb, to) : fb_read_bounced(fi, iocb, to);
 		/* The page's state is changed by tasks that may need this processor. */
 		cond_resched();
 		if (ret == -ESTALE)
 			continue;
-		if (ret == -ERESTART && ++tries < FB_READ_TRIES)
+		if (ret == -ERESTART && ++tries <= FB_READ_TRIES)
 			continue;
 		if (ret == -EIOCBQUEUED)	/* nothing was done before it */
 			return ret;

@@ -363,6 +363,7 @@ static void fb_kill_sb(struct super_block *sb)
 		cancel_delayed_work_sync(&fsb->writeback_work);
 		cancel_delayed_work_sync(&fsb->age_work);
 		cancel_delayed_work_sync(&fsb->orphan_work);	/* it may hold an inode */
+		flush_workqueue(fsb->wq);	/* files' turns (writeback/turn.c), likewise */
 		fb_pins_end_all(fsb);
 		err = fb_flush_all(fsb, false);
 		fb_release_inodes(fsb);

@@ -34,7 +34,6 @@ static bool fb_truncate_done(struct fb_inode *fi, loff_t size, bool recorded)
 	pgoff_t beyond = DIV_ROUND_UP_ULL(size, PAGE_SIZE);
 	bool below;
 
-	fi->reserved = FB_RESERVE_UNASKED;
 	down_write(&fi->io_sem);
 	below = recorded ? test_bit(FB_TRUNCATED, &fi->flags) : !fb_truncate_is_later(fi, size);
 	fb_size_truncated(fi, size);
@@ -77,7 +76,7 @@ static int fb_grow(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr 
 {
 	struct inode *inode = d_inode(dentry);
 	struct fb_inode *fi = FB_I(inode);
-	bool grows = attr->ia_size > i_size_read(inode), trims = attr->ia_size <= i_size_read(fi->lower);
+	bool grows = attr->ia_size > i_size_read(inode);
 	int err = fb_names_setattr(idmap, dentry, attr);
 
 	if (err)
@@ -88,8 +87,6 @@ static int fb_grow(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr 
 	up_write(&fi->io_sem);
 	if (grows)
 		fb_mark_needs_sync(fi);
-	if (trims)
-		fi->reserved = FB_RESERVE_UNASKED;	/* the lower file system has given it back */
 	return 0;
 }
 
@@ -110,6 +107,7 @@ int fb_setattr_size(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr
 	int err = inode_newsize_ok(inode, attr->ia_size);
 	struct fb_range range;
 	loff_t first;
+	bool trims;
 
 	lockdep_assert_held_write(&inode->i_rwsem);
 	if (err)
@@ -117,10 +115,13 @@ int fb_setattr_size(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr
 	mutex_lock(&fi->wb_lock);
 	first = min(attr->ia_size, i_size_read(inode));
 	fb_range_lock(&fi->ranges, &range, first >> PAGE_SHIFT, ULONG_MAX, FB_RANGE_EXCLUSIVE);
+	trims = attr->ia_size <= i_size_read(fi->lower);
 	if (attr->ia_size < i_size_read(inode))
 		err = fb_truncate(idmap, dentry, attr);
 	else
 		err = fb_grow(idmap, dentry, attr);
+	if (!err && trims)
+		fi->reserved = FB_RESERVE_UNASKED;	/* the lower file system has given it back */
 	fb_range_unlock(&fi->ranges, &range);
 	mutex_unlock(&fi->wb_lock);
 	return err;

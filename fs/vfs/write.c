@@ -73,7 +73,8 @@ static ssize_t fb_write_cached(struct kiocb *iocb, struct iov_iter *from, size_t
 	pagefault_enable();
 	file_end_write(lower);
 	iocb->ki_pos = below.ki_pos;
-	fb_end_write(iocb->ki_filp, below.ki_pos, ret);
+	if (ret != -EFAULT)	/* then nothing was written, for a fault had to come before the first byte */
+		fb_end_write(iocb->ki_filp, below.ki_pos, ret);
 	iov_iter_reexpand(from, iov_iter_count(from) + rest);
 	return ret;
 }
@@ -345,8 +346,7 @@ ssize_t fb_write_iter(struct kiocb *iocb, struct iov_iter *from)
 	if (ret > 0 && !(iocb->ki_flags & IOCB_DIRECT))
 		fb_promote_written(fi, iocb->ki_pos - ret, iocb->ki_pos);
 	if (ret > 0 && iocb_is_dsync(iocb)) {
-		err = fb_sync_inode(fi, file, fb_lower_file(file), iocb->ki_pos - ret, iocb->ki_pos - 1,
-				    !(iocb->ki_flags & IOCB_SYNC));
+		err = fb_fsync(file, iocb->ki_pos - ret, iocb->ki_pos - 1, !(iocb->ki_flags & IOCB_SYNC));
 		if (err)
 			return err;
 	}

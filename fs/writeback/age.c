@@ -15,7 +15,7 @@
 #include "../page/alloc.h"
 #include "../page/walk.h"
 #include "age.h"
-#include "writeback.h"
+#include "turn.h"
 
 #define FB_AGE_PAUSE	(HZ / 5)
 #define FB_AGE_PAGES	4096	/* of a turn: 16 MiB */
@@ -49,7 +49,7 @@ static bool fb_age_turn(struct fb_sb *fsb, unsigned int age, bool idle)
 			start = jiffies;
 			/* It tells of an error; the file has its next turn when it is as old again. */
 			if (idle)
-				fb_writeback_for_reclaim(fi, &budget);
+				fb_turn(fi, &budget);
 			left = !idle || !budget;
 			if (!left)
 				WRITE_ONCE(fi->out_of_sync_since, start);

@@ -20,6 +20,7 @@
 #include "../pin/lock.h"
 #include "../pin/tree.h"
 #include "evict.h"
+#include "turn.h"
 #include "writeback.h"
 
 /* So often pages that changed while they were written back are written back again. */
@@ -206,7 +207,7 @@ void fb_evict_for_reclaim(struct fb_inode *fi)
 	struct forebay_dropped dropped = {};
 
 	fb_pins_refresh(fi);
-	fb_writeback_for_reclaim(fi, NULL);	/* tells of its errors */
+	fb_turn(fi, NULL);	/* tells of its errors */
 	if (!fb_wb_lock_soon(fi))
 		return;
 	fb_evict_clean(fi, 0, FB_LAST_PAGE, &dropped);

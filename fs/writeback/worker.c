@@ -16,8 +16,8 @@
 #include "../pin/lock.h"
 #include "reclaim.h"
 #include "records.h"
+#include "turn.h"
 #include "worker.h"
-#include "writeback.h"
 
 static bool fb_writeback_wanted(struct fb_sb *fsb, unsigned int of_four)
 {
@@ -39,7 +39,7 @@ static int fb_writeback_round(struct fb_sb *fsb)
 
 	fb_walk_begin(fsb, &fsb->inodes, &walk);
 	while (fb_writeback_wanted(fsb, 2) && (fi = fb_walk_next(fsb, &walk))) {
-		err2 = fb_writeback_for_reclaim(fi, NULL);
+		err2 = fb_turn(fi, NULL);
 		err = err ?: err2;
 		iput(&fi->vfs_inode);
 		if (fb_cache_low(fsb))

@@ -356,10 +356,10 @@ bool fb_wb_lock_soon(struct fb_inode *fi)
 }
 
 /**
- * fb_writeback_for_reclaim() - what the worker does with a file: pages that would stay anyway are left out
+ * fb_writeback_for_reclaim() - what a file's turn is (turn.c): pages that would stay anyway are left out
  * @fi: the inode; the caller has a reference. Takes wb_lock by fb_wb_lock_soon(), batch by batch, and io_sem
  * @budget: pages that it may write, less those that it has written afterwards; the batch that uses the last
- *	one up may take more. NULL: no limit
+ *	one up may take more
  *
  * Context: process. Sleeps.
  * Return: 0 or a negative errno.
@@ -368,10 +368,9 @@ int fb_writeback_for_reclaim(struct fb_inode *fi, unsigned long *budget)
 {
 	struct fb_batch *batch = fb_batch_alloc(fi, 0, ULONG_MAX, FB_MARK_RECLAIM);
 
-	while (fb_batch_more(batch) && (!budget || *budget) && fb_wb_lock_soon(fi)) {
+	while (fb_batch_more(batch) && *budget && fb_wb_lock_soon(fi)) {
 		fb_writeback_batch(fi, batch);
-		if (budget)
-			*budget -= min_t(unsigned long, *budget, batch->nr);
+		*budget -= min_t(unsigned long, *budget, batch->nr);
 		mutex_unlock(&fi->wb_lock);
 	}
 	return fb_batch_free(batch);

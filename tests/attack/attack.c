@@ -4,6 +4,7 @@
  *
  *	attack grow FILE SECONDS		appends 100 bytes of 0x55 and syncs them, drops PMem's pages now and then
  *	attack rewrite FILE SECONDS MIB		truncates to 0 and writes 0x55 again, in pieces, with a sync now and then
+ *	attack shorten FILE SECONDS		truncates within the first page, which is in PMem, and writes 0x55 again
  *	attack reads FILE SECONDS KIND		reads the whole file and beyond; "READS WRONG FIRST": wrong bytes, first offset
  *	attack aio FILE MIB read|write		one libaio request from or into untouched memory; prints its result
  *	attack stall FILE MIB			latencies beside one write() of so many MiB: "READ FAULT WRITE" in ms
@@ -107,6 +108,30 @@ static int rewrite(double seconds, long mib)
 		for (off_t at = 0; at < mib * MIB; at += piece)
 			if (pwrite(fd, data, piece, at) != (ssize_t)piece || (at / piece % 4 == 0 && fdatasync(fd)))
 				die("rewrite");
+	}
+	printf("%ld\n", n);
+	return 0;
+}
+
+#define MAPPINGS 4000
+
+static int shorten(double seconds)
+{
+	int fd = must_open(O_RDWR);
+	double until = now() + seconds;
+	char data[4 * PAGE];
+	long n = 0;
+
+	/* They take time when the page leaves them: a read that waits for the truncation is likely then. */
+	for (int i = 0; i < MAPPINGS; i++)
+		if (mmap(NULL, PAGE, PROT_READ, MAP_SHARED, fd, 0) == MAP_FAILED)
+			die("mmap");
+	memset(data, FILL, sizeof(data));
+	for (; now() < until; n++) {
+		if (pwrite(fd, data, sizeof(data), 0) != sizeof(data) || (n % 64 == 0 && fdatasync(fd)))
+			die("write");
+		if (ftruncate(fd, 1 + n % PAGE))
+			die("ftruncate");
 	}
 	printf("%ld\n", n);
 	return 0;
@@ -399,6 +424,8 @@ int main(int argc, char **argv)
 		return grow(atof(argv[3]));
 	if (!strcmp(argv[1], "rewrite") && argc == 5)
 		return rewrite(atof(argv[3]), atol(argv[4]));
+	if (!strcmp(argv[1], "shorten"))
+		return shorten(atof(argv[3]));
 	if (!strcmp(argv[1], "reads") && argc == 5)
 		return reads(atof(argv[3]), argv[4]);
 	if (!strcmp(argv[1], "aio") && argc == 5)

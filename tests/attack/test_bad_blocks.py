@@ -107,6 +107,8 @@ def test_bad_blocks(stack):
     assert stack.value("pages_free") == total - 7
 
     fd = os.open(MOUNT / "f", os.O_RDWR)
+    synchronous = os.open(MOUNT / "f", os.O_RDWR | os.O_DSYNC)
+    mapped = Mapping(fd, PAGE)
     assert [os.pread(fd, PAGE, page * PAGE) for page in (0, 2, 3)] == [new("f", page) for page in (0, 2, 3)]
     assert error_of(os.pread, fd, PAGE, PAGE) == error_of(os.pwrite, fd, b"x", PAGE) == errno.EIO
     assert os.pread(fd, 2 * PAGE, 0) == new("f", 0)
@@ -121,6 +123,10 @@ def test_bad_blocks(stack):
     assert subprocess.run(["forebay", "drain", MOUNT], check=False, capture_output=True).returncode
     assert stack.value("pages_out_of_sync") == 1 and (MOUNT / "g").read_bytes() == new("g", 0) + new("g", 1)
     assert error_of(os.fsync, fd) == errno.EIO and error_of(os.fsync, fd) == 0
+    assert error_of(os.pwrite, synchronous, b"n", 0) == errno.EIO and os.pwrite(synchronous, b"n", 0) == 1
+    assert error_of(mapped.sync) == errno.EIO and error_of(mapped.sync) == 0
+    mapped.close()
+    os.close(synchronous)
 
     big = os.open(MOUNT / "big", os.O_RDWR | os.O_CREAT)        # all free pages are used
     on_range(big, IOC_ATTACH)

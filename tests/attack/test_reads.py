@@ -54,6 +54,12 @@ def test_truncated_and_written_again(stack, attacker):
     assert not read_beside(attacker, MOUNT / "f", 2, "rewrite")
 
 
+def test_shorter_within_a_page(stack, attacker):
+    """The file is truncated within a page that PMem has, and written again."""
+    del stack
+    assert not read_beside(attacker, MOUNT / "f", 1, "shorten", seconds=2)
+
+
 def requests(attacker, path, mib):
     """What a read, a write and another read return."""
     return [int(subprocess.run([attacker, "aio", path, str(mib), how], check=True, text=True, stdout=subprocess.PIPE).stdout)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""One user's call takes long in the lower file system: the worker, which serves all users, passes the file over."""
+"""One user's calls, or pages, take long in the lower file system: the worker, which serves all users, passes the file over."""
 
 import os
 import signal
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from conftest import clean_up
-from libc import MAP_SHARED_VALIDATE, MAP_SYNC, Mapping, fallocate, pages
+from libc import MAP_SHARED_VALIDATE, MAP_SYNC, Mapping, aligned, asynchronous_read, fallocate, pages
 from stack import LOWER, MOUNT, PAGE, SSD, Stack, run, small_cache
 
 CACHE_MIB = 8
@@ -27,21 +27,23 @@ def little_fixture():
     clean_up()
 
 
-def limit_writes(rate):
-    """The group's tasks write so many bytes/s to the SSD, or "max"."""
+def limit(what, rate):
+    """The group's tasks read (rbps) or write (wbps) so many bytes/s of the SSD, or "max"."""
     number = os.stat(SSD).st_rdev
-    (GROUP / "io.max").write_text(f"{os.major(number)}:{os.minor(number)} wbps={rate}", encoding="ascii")
+    (GROUP / "io.max").write_text(f"{os.major(number)}:{os.minor(number)} {what}={rate}", encoding="ascii")
 
 
 @pytest.fixture(name="throttled")
 def throttled_fixture():
-    """A cgroup whose tasks write 1 MiB/s to the SSD, and have little memory for what is not written yet."""
+    """A cgroup whose tasks write 1 MiB/s to the SSD, read 64 KiB/s, and have little memory for what is not written yet."""
     Path("/sys/fs/cgroup/cgroup.subtree_control").write_text("+io +memory", encoding="ascii")
     GROUP.mkdir()
-    limit_writes(1 << 20)
+    limit("wbps", 1 << 20)
+    limit("rbps", 1 << 16)
     (GROUP / "memory.high").write_text(str(32 << 20), encoding="ascii")
     yield GROUP
-    limit_writes("max")
+    for what in ("rbps", "wbps"):
+        limit(what, "max")
     GROUP.rmdir()
 
 
@@ -82,9 +84,72 @@ def test_worker_passes_over_a_busy_file(little, throttled):
         assert little.value("pages_reclaimed") > 2 * little.value("pages_total")
     finally:
         os.kill(child, signal.SIGKILL)
-        limit_writes("max")
+        limit("wbps", "max")
         os.waitpid(child, 0)
         os.close(fd)
     run(f"forebay drain {MOUNT}")
     with open(LOWER / "other", "rb") as below:
         assert below.read(8) == b"%8d" % 0
+
+
+def test_worker_passes_over_a_slow_file(little, throttled):
+    """What a throttled user's syncs brought into PMem is written back at that user's rate. Other users don't wait for it."""
+    size = 4 * CACHE_MIB << 20
+    fd = os.open(MOUNT / "other", os.O_RDWR | os.O_CREAT)
+    fallocate(fd, 0, 0, size)
+    os.pwrite(fd, b"o" * size, 0)
+    os.fsync(fd)
+    limit("wbps", "max")
+    pid = os.fork()
+    if not pid:
+        (throttled / "cgroup.procs").write_text(str(os.getpid()), encoding="ascii")
+        slow = os.open(MOUNT / "slow", os.O_RDWR | os.O_CREAT)
+        for byte in (b"1", b"2"):
+            os.pwrite(slow, byte * (1 << 20), 0)
+            os.fsync(slow)
+        os._exit(pages(slow) != 256)
+    assert os.waitpid(pid, 0)[1] == 0
+    os.sync()
+    limit("wbps", 1 << 14)
+    start = time.monotonic()
+    with Mapping(fd, size, MAP_SHARED_VALIDATE | MAP_SYNC) as mapping:
+        for page in range(size // PAGE):
+            mapping.write(page * PAGE, b"%8d" % page)
+    took = time.monotonic() - start
+    print("%.1f s" % took)
+    limit("wbps", "max")
+    assert little.value("pages_reclaimed") > 2 * little.value("pages_total")
+    assert took < 50, "the slow file took 64 s"
+    os.close(fd)
+    run(f"forebay drain {MOUNT}")
+    with open(LOWER / "slow", "rb") as below:
+        assert below.read() == b"2" * (1 << 20)
+
+
+def test_direct_read_into_a_mapping_that_is_gone(little, throttled):
+    """What a device stores in a page of the file, by a reference from a mapping, is in the file; as on ext4."""
+    del little
+    source = os.open(MOUNT / "source", os.O_RDWR | os.O_CREAT | os.O_DIRECT)
+    os.pwritev(source, [aligned(b"s" * (256 << 10))], 0)
+    for folder in (LOWER, MOUNT):
+        fd = os.open(folder / "target", os.O_RDWR | os.O_CREAT)
+        for byte in (b"1", b"2"):
+            os.pwrite(fd, byte * 64 * PAGE, 0)
+            os.fsync(fd)
+        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+        os.pwrite(fd, b"3", 0)
+        os.fdatasync(fd)
+        pid = os.fork()
+        if not pid:
+            (throttled / "cgroup.procs").write_text(str(os.getpid()), encoding="ascii")
+            with Mapping(fd, 64 * PAGE) as mapping, asynchronous_read(source, mapping.address, 64 * PAGE) as wait:
+                mapping.close()
+                time.sleep(0.5)
+                os.pwrite(fd, b"w" * 64 * PAGE, 0)
+                assert os.pread(fd, 64 * PAGE, 0) == b"w" * 64 * PAGE
+                wait()
+            os._exit(0)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+        assert os.pread(fd, 64 * PAGE, 0) == b"s" * 64 * PAGE
+        os.close(fd)
+    os.close(source)

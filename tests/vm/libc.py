@@ -2,6 +2,7 @@
 """System calls that Python doesn't have, and mappings of which every byte may be touched at any time."""
 
 import collections
+import contextlib
 import ctypes
 import fcntl
 import os
@@ -176,6 +177,22 @@ class Mapping:
 
     def __exit__(self, *exc):
         self.close()
+
+
+@contextlib.contextmanager
+def asynchronous_read(fd, address, length):
+    """A read of the file's first bytes by libaio; gives a function that waits for its end and returns the result."""
+    context, event = ctypes.c_ulong(), (ctypes.c_long * 4)()
+    block = ctypes.create_string_buffer(struct.pack("QIIHhIQQqQII", 0, 0, 0, 0, 0, fd, address, length, 0, 0, 0, 0))
+    syscall(206, 1, ctypes.byref(context))
+
+    def wait():
+        syscall(208, context, 1, 1, event, None)
+        return event[2]
+
+    syscall(209, context, 1, ctypes.byref(ctypes.c_void_p(ctypes.addressof(block))))
+    yield wait
+    syscall(207, context)
 
 
 def checked_address(address):

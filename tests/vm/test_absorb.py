@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Large and scattered syncs: PMem takes them while it has room and storage is slower. test_emu.py has PMem that is slower."""
 
+import mmap
 import os
 import time
 
@@ -94,6 +95,20 @@ def test_scattered_stores_are_absorbed(stack):
         mapping.sync()
     assert numbers(stack) == [absorbed + 1, below, moved + 100]
     os.close(fd)
+
+
+def test_source_that_is_not_in_the_page_table(stack):
+    """A process writes from shared memory that only others have touched, as PostgreSQL's checkpointer does."""
+    fd = old_file("f", 64)
+    memory = os.memfd_create("shared")
+    os.pwrite(memory, b"s" * 32 * PAGE, 0)
+    absorbed, below, moved = numbers(stack)
+    with mmap.mmap(memory, 32 * PAGE, prot=mmap.PROT_READ) as source:
+        os.pwrite(fd, source, 8 * PAGE)
+    os.fdatasync(fd)
+    assert numbers(stack) == [absorbed + 1, below, moved + 32]
+    os.close(fd)
+    os.close(memory)
 
 
 def test_too_many_ranges_go_below(stack):

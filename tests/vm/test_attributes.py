@@ -104,6 +104,24 @@ def test_times(folder, below):
     assert after.st_blocks * 512 == 24 * PAGE, "given back"
 
 
+def test_space_given_back_after_a_truncation(folder, below):
+    """A truncation to a size that the lower file hasn't reached yet leaves it the space behind that size."""
+    fd = os.open(folder / "f", os.O_RDWR | os.O_CREAT)
+    os.pwrite(fd, b"a" * PAGE, 0)
+    os.fsync(fd)
+    for page in range(40):
+        os.pwrite(fd, b"b" * PAGE, page * PAGE)
+        os.fsync(fd)
+    size = os.stat(below / "f").st_size
+    assert size < 30 * PAGE
+    os.ftruncate(fd, 30 * PAGE)
+    os.pwrite(fd, b"c" * PAGE, 30 * PAGE)
+    os.fsync(fd)
+    os.close(fd)
+    stat = os.stat(folder / "f")
+    assert (stat.st_size, stat.st_blocks * 512) == (31 * PAGE, 31 * PAGE)
+
+
 def test_space_given_back_by_somebody_with_limits(folder):
     """The last close gives preallocated space back. The closing task's RLIMIT_FSIZE has since been
     lowered, and must not get the task killed."""
