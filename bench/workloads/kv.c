@@ -234,7 +234,7 @@ static long long get_keys(struct root *root, uint64_t keys, uint64_t gets)
 }
 
 /*
- * Whether that address is in a mapping with MAP_SYNC ("sf"), which is what libpmemobj takes for persistent memory.
+ * Whether that address is in a mapping with MAP_SYNC ("sf"): that is what libpmemobj takes for PMem.
  * libpmem doesn't know libpmemobj's mappings.
  */
 static int is_synchronous(void *address)
