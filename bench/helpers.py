@@ -11,7 +11,7 @@ from .workloads.guest_only import UNPACKED
 
 SOURCES = Path(__file__).resolve().parent / "workloads"
 BIN = CHECKOUT / "build" / "bench" / "bin"
-LIBRARIES = {"flush": ("-lpmem",), "kv": ("-lpmemobj", "-lpmem", "-lmemkind")}
+LIBRARIES = {"flush": ("-lpmem",), "kv": ("-lpmemobj", "-lmemkind")}
 # Made for workloads that begin so alone: the host may lack their libraries. They are where bench/packages.py unpacked them.
 WITH_PACKAGES = ("kv",)
 

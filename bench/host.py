@@ -73,7 +73,7 @@ def refuse_plan(plan: dict) -> None:
 def in_use(device: str) -> str:
     """Why a device can't be overwritten, if it can't."""
     try:
-        found = json.loads(run("lsblk", "--json", "--bytes", "-o", "PATH,TYPE,RO,MOUNTPOINTS", device))["blockdevices"][0]
+        found = json.loads(run("lsblk", "--json", "--bytes", "-o", "NAME,PATH,TYPE,RO,MOUNTPOINTS", device))["blockdevices"][0]
     except CommandFailed:
         return "is no block device"
     if problem := tree_in_use(found):

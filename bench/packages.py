@@ -16,7 +16,7 @@ from .workloads.guest_only import UNPACKED
 
 # By the first word of a workload's name.
 WANTED = {"lmdb": ("python3-lmdb",), "mail": ("postfix",), "etcd": ("etcd-server",), "mbw": ("mbw",),
-          "trace": ("trace-cmd",), "kv": ("libpmemobj-dev", "libpmem-dev", "libmemkind-dev")}
+          "trace": ("trace-cmd",), "kv": ("libpmemobj-dev", "libmemkind-dev")}
 
 # Run by root, apt fetches as the user _apt, and that user can't write to the folder.
 DOWNLOAD = ("apt-get", "-q", "-q", "-o", "Acquire::Retries=3", "-o", "APT::Sandbox::User=root", "download")
