@@ -92,14 +92,14 @@ static ssize_t fb_read_dax(struct fb_inode *fi, struct kiocb *iocb, struct iov_i
 	if (err)
 		return err;
 	page = fb_page_find(fi, iocb->ki_pos >> PAGE_SHIFT);
+	/* A truncation zeroes the rest of the page, and changes truncate_seq, in one hold of io_sem. */
+	if (fi->truncate_seq != end->truncate_seq)
+		page = NULL;
 	if (page) {
 		from = fb_page_address(fsb, page) + offset;
 		bad = page->bad;
 		pagefault_disable();
 		if (!bad)
-	/* A truncation zeroes the rest of the page, and changes truncate_seq, in one hold of io_sem. */
-	if (fi->truncate_seq != end->truncate_seq)
-		page = NULL;
 			copied = _copy_mc_to_iter(from, len, to);
 		pagefault_enable();
 		trace_forebay_pm_read(from, copied);
