@@ -92,7 +92,7 @@ def test_sqlite(prepared):
         base = sqlite3.connect(DB / f"app/{name}.db", isolation_level=None)
         for number in range(80):
             base.execute("INSERT INTO t (text) VALUES (?)", (f"row {number}",))
-    assert status()["names_commits"] > 0
+    assert status()["names_recorded"] > 0
     crash()
     base.close()
     back()
