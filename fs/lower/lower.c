@@ -246,8 +246,8 @@ int fb_encode_handle(struct inode *lower, struct ps_handle *handle)
 /*
  * A journal of ext4 may have failed while no task waited for it. ext4 has nothing to commit then, and says
  * that all is well until a change begins (ext4_journal_check_start()). So one begins here, and joins the
- * transaction that is about to be committed. A file system that is frozen, or read-only since, takes none; its
- * journal was written before.
+ * transaction that is about to be committed. A file system that is frozen, or read-only since, takes none;
+ * its journal was written before.
  */
 static void fb_ask_journal(struct super_block *lower, struct inode *inode)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * How pages enter and leave the index of a file. index.c tells what the entries mean, and in which order record
- * and index change.
+ * How pages enter and leave the index of a file. index.c tells what the entries mean, and in which order
+ * record and index change.
  */
 #include "../trace.h"
 #include "alloc.h"

@@ -5,7 +5,7 @@
 
 #include "../forebay.h"
 
-#define FB_HOT_WITHIN	8	/* sync calls: a store that comes so soon after a page was unmapped heats it */
+#define FB_HOT_WITHIN	8	/* sync calls: a store so soon after its page was unmapped heats the page */
 
 static inline struct fb_page *fb_page_find(struct fb_inode *fi, pgoff_t index)
 {

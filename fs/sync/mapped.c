@@ -130,8 +130,8 @@ static void fb_look_for_stores(struct fb_inode *fi)
 }
 
 /*
- * Moves the time. syncfs(2) holds what a thaw needs. So this doesn't wait for a thaw: the next sync call moves
- * the time.
+ * Moves the time. syncfs(2) holds what a thaw needs. So this doesn't wait for a thaw: the next sync call
+ * moves the time.
  */
 static void fb_move_time(struct fb_inode *fi, struct file *lower)
 {
