@@ -180,7 +180,7 @@ def test_replace_ssd(prepared):
     del prepared
     written("file")
     recipe("replace-ssd")
-    assert run(f"findmnt -no SOURCE {SSD}").strip() == DISKS[1] and has(DB, "file") == has(SSD, "file") == "new"
+    assert run(f"findmnt -no SOURCE --mountpoint {SSD}").strip() == DISKS[1] and has(DB, "file") == has(SSD, "file") == "new"
     written("other")
     finish()
 
@@ -193,7 +193,7 @@ def test_ssd_fails():
         run(f"forebay drain {DB}", check=False)
         recipe("ssd-fails")
         recipe("ssd-fails-copy")
-        assert run(f"findmnt -no SOURCE {SSD}").strip() == DISKS[1] and has(DB, "file") == "new"
+        assert run(f"findmnt -no SOURCE --mountpoint {SSD}").strip() == DISKS[1] and has(DB, "file") == "new"
         written("other")
         finish()
 
