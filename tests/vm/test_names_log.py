@@ -357,7 +357,8 @@ def test_what_the_log_cannot_hold_goes_below(stack, change):
 
 @BOTH
 def test_a_write_takes_capabilities_away(stack):
-    """That is a change of its own, with a record: the fsync stays in PMem."""
+    """That is a change of its own, with a record. The fsync stays in PMem, unless the write came within the tick of that change
+    (fs/page/times.c)."""
     write(MOUNT / "f")
     run(f"setcap cap_net_raw+ep {MOUNT}/f")
     sync(MOUNT / "f")
@@ -366,7 +367,7 @@ def test_a_write_takes_capabilities_away(stack):
     with open(MOUNT / "f", "ab", buffering=0) as file:
         file.write(b"more")
         os.fsync(file.fileno())
-    assert counters(stack) == [absorbed + 1, below, barriers, off]
+    assert counters(stack) in ([absorbed + 1, below, barriers, off], [absorbed, below + 1, barriers, off])
     assert stack.value("names_recorded") > records and "security.capability" not in os.listxattr(MOUNT / "f")
 
 
