@@ -8,7 +8,7 @@ import time
 import pytest
 from conftest import clean_up
 from libc import MAP_SHARED_VALIDATE, MAP_SYNC, Mapping, drop, syncfs
-from stack import LOWER, MKFS, MOUNT, PAGE, run
+from stack import LOWER, MKFS, MOUNT, PAGE, close_files, run
 from test_cuts import LEFT, LEFT_LOWER, SEEDS, Pair, cut, settled
 
 IDLE = 30       # seconds after which a sync call looks whether a mapping is still stored to; fs/sync/mapped.c
@@ -30,16 +30,6 @@ def times(path):
 def value(pair, name):
     """A counter of the mount."""
     return int(run(f"cat /sys/fs/forebay/{pair.cache[len('/dev/'):]}/{name}"))
-
-
-def close_files():
-    """Those that a test which failed has left open."""
-    for fd in os.listdir("/proc/self/fd"):
-        try:
-            if os.readlink(f"/proc/self/fd/{fd}").startswith("/mnt/"):
-                os.close(int(fd))
-        except OSError:
-            pass        # that of the listing itself
 
 
 class TimedPair(Pair):
@@ -65,7 +55,7 @@ def emulated_fixture():
     """The module; no device is left behind."""
     run("modprobe forebay-emu; modprobe forebay")
     yield
-    close_files()
+    close_files("/mnt/")
     run(f"umount {LEFT}; umount {LEFT_LOWER}", False)
     clean_up()
     for device in json.loads(run("forebay emu list --json")):

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from recipes import ROOT, blocks, recipe
-from stack import run
+from stack import close_files, run
 
 SSD, DB, CACHE = Path("/srv/ssd"), Path("/srv/db"), "/dev/pmem0"
 DISKS, MEMORIES = ("/dev/nvme0n1", "/dev/nvme1n1"), ("/dev/pmem0", "/dev/pmem1")
@@ -50,20 +50,10 @@ def unmount_all():
         run(f"umount {point}")
 
 
-def close_files():
-    """Closes those of this process that a test which failed has left open, so that the next test can unmount."""
-    for fd in os.listdir("/proc/self/fd"):
-        try:
-            if os.readlink(f"/proc/self/fd/{fd}").startswith("/srv/"):
-                os.close(int(fd))
-        except OSError:
-            pass        # that of the listing itself
-
-
 def blank():
     """Nothing runs, is mounted, mapped or on the devices."""
     kill_programs()
-    close_files()
+    close_files("/srv/")
     unmount_all()
     run("mdadm --stop --scan; vgchange -qq -an; dmsetup remove_all --force", check=False)
     for device in (*DISKS, *MEMORIES):

@@ -34,6 +34,16 @@ def run(command, check=True):
     return done.stdout
 
 
+def close_files(folder):
+    """Closes the files below a folder that a test which failed has left open, so that the next test can unmount."""
+    for fd in os.listdir("/proc/self/fd"):
+        try:
+            if os.readlink(f"/proc/self/fd/{fd}").startswith(folder):
+                os.close(int(fd))
+        except OSError:
+            pass        # that of the listing itself
+
+
 def fails(command):
     """Runs a command that must fail; returns its output and what the kernel said meanwhile."""
     run("dmesg -C")
