@@ -132,12 +132,23 @@ static unsigned int choose_requests(struct file *file, bool direct, struct reque
 	return nr;
 }
 
-static void ended(struct file *file, const struct request *request, const char *how)
+/* Makes a request that stock code failed again, by a direct call. Returns the call's bytes, or minus the error. */
+static long again(struct file *file, const struct request *request)
+{
+	long result = request->is_write ? DIRECT(pwrite(file->direct, request->bytes, request->length, request->offset)) :
+					  DIRECT(pread(file->direct, request->bytes, request->length, request->offset));
+
+	return result < 0 ? -errno : result;
+}
+
+static void ended(struct file *file, struct request *request, const char *how)
 {
 	long due = request->length, left = (long)file->model->size - request->offset;
 
 	if (!request->is_write && left < due)
 		due = left;
+	if (stock_failure(request->result, -request->result))
+		request->result = again(file, request);
 	if (request->result < 0) {
 		violation(request->result == -EIO ? "EIO" : "error", "%s %s at %ld, %ld bytes: %s", how, request->is_write ? "write" : "read",
 			  request->offset, request->length, strerror(-request->result));

@@ -99,7 +99,7 @@ void write_direct(void)
 	choose_direct(&offset, &length);
 	fill(file->tag, data, length);
 	note("direct write %s %ld %ld", file->model->name, offset, length);
-	ended_write(file, "direct write", offset, data, length, CALL("direct pwrite", pwrite(file->direct, data, length, offset), NEVER));
+	ended_write(file, "direct write", offset, data, length, CALL("direct pwrite", DIRECT(pwrite(file->direct, data, length, offset)), NEVER));
 }
 
 void write_synced(void)
@@ -140,7 +140,7 @@ void read_direct(void)
 
 	choose_direct(&offset, &length);
 	note("direct read %s %ld %ld", file->model->name, offset, length);
-	ended_read(file, "direct read", offset, seen, length, CALL("direct pread", pread(file->direct, seen, length, offset), NEVER));
+	ended_read(file, "direct read", offset, seen, length, CALL("direct pread", DIRECT(pread(file->direct, seen, length, offset)), NEVER));
 }
 
 void read_whole(void)
@@ -175,7 +175,7 @@ void write_from_mapping(void)
 	note("write %s%s %ld %ld from mapping of %s at %ld", direct ? "direct " : "", to->model->name, offset, length, from->model->name,
 	     mapping->first * PAGE + start);
 	ended_write(to, "write from a mapping", offset, data, length,
-		    CALL("pwrite from a mapping", pwrite(direct ? to->direct : to->fd, mapping->address + start, length, offset), NEVER));
+		    CALL("pwrite from a mapping", DIRECT(pwrite(direct ? to->direct : to->fd, mapping->address + start, length, offset)), NEVER));
 }
 
 void read_into_mapping(void)
@@ -201,7 +201,7 @@ void read_into_mapping(void)
 	memcpy(data, from->model->bytes + offset, length);
 	note("read %s%s %ld %ld into mapping of %s at %ld", direct ? "direct " : "", from->model->name, offset, length, to->model->name,
 	     mapping->first * PAGE + start);
-	result = CALL("pread into a mapping", pread(direct ? from->direct : from->fd, mapping->address + start, length, offset), NEVER);
+	result = CALL("pread into a mapping", DIRECT(pread(direct ? from->direct : from->fd, mapping->address + start, length, offset)), NEVER);
 	if (result > 0)
 		wrote(to, mapping->first * PAGE + start, data, result);
 	if (result >= 0 && result != length)

@@ -6,7 +6,8 @@
  *	fuzz run MOUNT STATE SECONDS SEED [without=OPERATION,...] [only=OPERATION,...] [slow=N] [plain] [selftest]
  *	fuzz verify FOLDER STATE
  *
- * plain: without MAP_SYNC. selftest: the program changes a byte without the model, to test its checks.
+ * plain: on a lower file system alone, without MAP_SYNC; what stock code fails is made again (DIRECT in fuzz.h).
+ * selftest: the program changes a byte without the model, to test its checks.
  *
  * What must hold:
  *   - A process that alone writes a file knows each byte of the file: struct model, in STATE, a folder in

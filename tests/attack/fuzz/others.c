@@ -133,7 +133,7 @@ static void read_other(void)
 		offset &= -512L;
 		length = (length + 511) & -512L;
 		/* ext4, xfs: EIO if a mapped store reserves blocks just as a direct read looks them up. */
-		got = CALL("direct pread of another's", pread(other->direct, data, length, offset), MAY(EIO));
+		got = CALL("direct pread of another's", DIRECT(pread(other->direct, data, length, offset)), MAY(EIO));
 	} else {
 		got = CALL("pread of another's", pread(other->fd, data, length, offset), NEVER);
 	}
@@ -238,7 +238,7 @@ static void write_shared(void)
 		length = (length + 511) & -512L;
 		fill(other->tag, data, length);
 		note("direct write %s %ld %ld", other->name, offset, length);
-		result = CALL("direct pwrite to a shared file", pwrite(other->direct, data, length, offset), NEVER);
+		result = CALL("direct pwrite to a shared file", DIRECT(pwrite(other->direct, data, length, offset)), NEVER);
 	} else {
 		fill(other->tag, data, length);
 		note("write %s %ld %ld", other->name, offset, length);

@@ -52,6 +52,11 @@ void violation(const char *kind, const char *format, ...)
 		tell_history(me);
 }
 
+bool stock_failure(long result, int error)
+{
+	return plain && result < 0 && (error == EIO || error == EAGAIN);
+}
+
 /* Ends a system call and checks its result: any error that is not allowed is a violation. */
 long expect(const char *what, long result, const int *allowed)
 {
