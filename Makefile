@@ -43,7 +43,7 @@ modules: ## build the kernel modules into build/kmod/<release>/
 	@test -n '$(KREL)' -a -d '$(KROOT)$(KDIR)' || { echo 'no $(KERNEL) kernel to build for: make setup, or make debug-kernel' >&2; exit 1; }
 	@mkdir -p $(KMOD)
 	rsync -a --prune-empty-dirs $(KMOD_FILTER) Kbuild $(wildcard $(KMOD_SOURCES)) $(KMOD)/
-	$(if $(INSIDE),$(INSIDE) make $(if $(KCFLAGS),KCFLAGS='$(KCFLAGS)'),$(MAKE)) -C $(KDIR) M=$(CURDIR)/$(KMOD) $(CHECK_FLAGS) modules
+	$(if $(INSIDE),$(INSIDE) make $(if $(KCFLAGS),KCFLAGS='$(KCFLAGS)'),$(MAKE)) -C $(KDIR) M=$(CURDIR)/$(KMOD) CONFIG_MODULE_SRCVERSION_ALL=y $(CHECK_FLAGS) modules
 
 demo: ## Redis and fio on four systems, then a power cut; installs and builds what it needs (5 minutes)
 	@echo 'Runs Redis and fio on ext4, dm-writecache, forebay and tmpfs in a virtual machine, pulls its plug, and looks what'

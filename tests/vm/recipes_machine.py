@@ -47,7 +47,9 @@ def kill_programs():
 def unmount_all():
     """In the order in which it is possible."""
     for point in mounted():
-        run(f"umount {point}")
+        done = subprocess.run(["umount", point], check=False, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        assert not done.returncode, done.stdout + run(f"ls -l /proc/[0-9]*/fd /proc/[0-9]*/cwd | grep {point}; grep {point} /proc/*/maps",
+                                                      check=False)
 
 
 def blank():
