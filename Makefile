@@ -63,7 +63,7 @@ test: ## what CI runs: crash states and units on the host; semantics, the comman
 	scripts/setup --for test
 	@$(MAKE) --no-print-directory modules tools
 	@$(MAKE) --no-print-directory test-core test-host test-tools
-	tests/run --boot calls,interface,emu,names,agree,attack
+	tests/run --short --boot calls,interface,emu,names,agree,attack
 	tests/powercut/run $(or $(N),4) --fs ext4,xfs
 	tests/powercut/run 2 --flushed --fs ext4
 	tests/powercut/run $(or $(N),4) --names --cut-replay --fs ext4,xfs
