@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """docs/recipes: the commands of the pages, and what must be true after them."""
 
+import contextlib
 import json
 import os
 import shutil
 import sqlite3
+import subprocess
 import threading
 from pathlib import Path
 
@@ -82,6 +84,16 @@ def test_mariadb(prepared):
     finish("mariadb")
 
 
+INSERTS = """
+import sqlite3, sys, time
+base = sqlite3.connect(sys.argv[1], isolation_level=None)
+for number in range(80):
+    base.execute("INSERT INTO t (text) VALUES (?)", (f"row {number}",))
+print("done", flush=True)
+time.sleep(600)
+"""
+
+
 def test_sqlite(prepared):
     """In WAL mode, as on the page, and with the default journal."""
     del prepared
@@ -89,18 +101,16 @@ def test_sqlite(prepared):
     shutil.copy(DB / "app/app.db", DB / "app/default.db")
     run(f"sqlite3 {DB}/app/default.db 'PRAGMA journal_mode=delete'")
     for name in "app", "default":
-        base = sqlite3.connect(DB / f"app/{name}.db", isolation_level=None)
-        for number in range(80):
-            base.execute("INSERT INTO t (text) VALUES (?)", (f"row {number}",))
+        with subprocess.Popen(["/usr/bin/python3", "-c", INSERTS, DB / f"app/{name}.db"], stdout=subprocess.PIPE) as program:
+            assert program.stdout.readline() == b"done\n"
+            program.kill()      # before it closes the database, which would empty the WAL
     assert status()["names_recorded"] > 0
-    base.close()        # this process isn't among the programs that the crash kills
     crash()
     back()
     for name in "app", "default":
-        base = sqlite3.connect(DB / f"app/{name}.db")
-        assert base.execute("SELECT count(*) FROM t").fetchone() == (80,)
-        assert base.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-        base.close()
+        with contextlib.closing(sqlite3.connect(DB / f"app/{name}.db")) as base:
+            assert base.execute("SELECT count(*) FROM t").fetchone() == (80,)
+            assert base.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     finish()
 
 
