@@ -142,7 +142,7 @@ def wait_until(true, seconds=90):
     """Of what a server does in its own time."""
     deadline = time.monotonic() + seconds
     while not true():
-        assert time.monotonic() < deadline, run("tail -20 /run/servers.log", check=False)
+        assert time.monotonic() < deadline, run("tail -20 /run/servers.log; dmesg | tail -20; forebay status", check=False)
         time.sleep(0.2)
 
 

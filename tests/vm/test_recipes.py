@@ -318,8 +318,8 @@ def test_cache_of_the_oldest_version():
 
 def test_bad_block(prepared):
     del prepared
-    written("file", "bad")
     written("sound")
+    written("file", "bad")      # the last one, since each drains before its newer contents
     crash()
     at = Path(CACHE).read_bytes().index(b"bad".ljust(4096))
     try:
