@@ -218,6 +218,8 @@ int main(int argc, char **argv)
 	const struct verb *verb;
 	int used;
 
+	if (!reserve_standard_streams())
+		return FAILED;
 	setlocale(LC_ALL, "");
 	setlocale(LC_NUMERIC, "C");
 	if (argc < 2) {
