@@ -93,9 +93,12 @@ static void print_help(FILE *to, const struct noun *noun)
 	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
 		if (!noun || verb_of(verbs[i], noun))
 			fprintf(to, "  %-16s %s\n", verbs[i]->name, verbs[i]->summary);
-	fputs("\n`forebay VERB --help` tells more, forebay(8) everything.\n", to);
-	if (!noun)
-		fputs("To use a cache: mount -t forebay -o cache=DEVICE LOWER MOUNTPOINT, see forebay(5).\n",
+	if (noun)
+		fprintf(to, "\n`forebay %s VERB --help` tells more, forebay-%s(8) everything.\n", noun->name,
+			noun->name);
+	else
+		fputs("\n`forebay VERB --help` tells more; forebay(8) lists the man pages.\n"
+		      "To use a cache: mount -t forebay -o cache=DEVICE LOWER MOUNTPOINT, see forebay(5).\n",
 		      to);
 }
 

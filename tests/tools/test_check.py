@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """forebay check: explains damage, changes nothing, exits as fsck does."""
 
+import os
 import signal
 import subprocess
 import time
@@ -40,6 +41,19 @@ def test_says_that_it_goes_on(command, blank, verb, doing):
         if said:
             break
     assert said.startswith(f"{image}: {doing}, 2 s so far\n")
+
+
+@pytest.mark.parametrize("noun", [(), ("writelog",)], ids=["cache", "log"])
+def test_a_part_of_an_image(forebay, blank, noun):
+    """The advice begins with what may be whole elsewhere, and says that formatting loses it."""
+    image = blank()
+    assert forebay(*noun, "format", image).status == DONE
+    os.truncate(image, 6 * MIB)
+    result = forebay(*noun, "check", image)
+    assert result.status == LEFT
+    said = result.err.splitlines()
+    assert "layout does not fit the device" in said[0] and said[1].startswith("    It has 6.0 MiB: an image may be cut short")
+    assert said[2].endswith(f"`forebay {' '.join([*noun, 'format'])} --force {image}` makes a new one; what this one holds is lost.")
 
 
 def test_clean(forebay, cache):

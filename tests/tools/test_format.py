@@ -43,9 +43,11 @@ def test_clean_pages_are_nothing_of_worth(forebay, cache):
 
 
 def test_refuses_what_is_too_small(forebay, blank):
-    result = forebay("format", "--force", blank(4 * MIB - 1))
-    assert result.status == FAILED
-    assert "at least 4 MiB" in result.err
+    """--force doesn't help, and isn't advised."""
+    for options in [], ["--force"]:
+        result = forebay("format", *options, blank(4 * MIB - 1))
+        assert result.status == FAILED
+        assert result.err.endswith("at least 4 MiB\n")
 
 
 def test_refuses_more_file_records_than_fit(forebay, blank):

@@ -82,6 +82,7 @@ def test_help_of_a_verb_names_its_options(forebay, verb):
         result = forebay(*arguments)
         assert result.status == DONE and not result.err
         assert result.out.startswith(f"usage: forebay {verb} ")
+        assert result.out.endswith(f"\n\nforebay-{verb.split()[0]}(8) has the details.\n")
         for option in [*VERBS[verb], "--help"]:
             assert re.search(rf"\n  {option}[ [][^\n]", result.out), option
 
@@ -216,11 +217,16 @@ def test_a_near_miss_proposes_nothing_that_destroys(forebay, verb):
     (["check"], "expected one device or image"),
     (["drain"], "expected one mount point"),
     (["probe"], "expected one device or image"),
-    (["emu", "create", "--size", "1m", "--node", "4294967296"], "--node 4294967296: not a valid value"),
-    (["emu", "create", "--size", "1m", "--node", "-1"], "--node -1: not"),
-    (["emu", "create", "--size", " -4096"], "--size  -4096: not a valid value"),
-    (["emu", "create", "--size", "+4096"], "--size +4096: not"),
-    (["emu", "create", "--size", "1m", "--bandwidth", "1k"], "--bandwidth 1k: not"),
+    (["emu", "create", "--size", "1m", "--node", "4294967296"], "--node needs a number, not 4294967296"),
+    (["emu", "create", "--size", "1m", "--node", "-1"], "not -1"),
+    (["emu", "create", "--size", " -4096"], "--size needs a multiple of 4096 bytes, not  -4096"),
+    (["emu", "create", "--size", "+4096"], "not +4096"),
+    (["emu", "create", "--size", "1m", "--bandwidth", "1k"], "--bandwidth needs bytes a second, at least 1m, not 1k"),
+    (["emu", "create", "--size", "1m", "--persistence", "x"], "--persistence needs mem-ctrl or cpu, not x"),
+    (["emu", "create", "--size", "1m", "--write-delay-ns", "1g"], "--write-delay-ns needs a number up to 1000000, not 1g"),
+    (["emu", "cut", "a"], "a: expected FROM:TO, two devices\n    usage: forebay emu cut "),
+    (["top", "--interval", "0"], "--interval 0: expected seconds, up to 3600"),
+    (["top", "--count", "-1"], "--count -1: expected a number of looks"),
     (["writelog", "format"], "expected one device"),
     (["writelog", "format", "--generations", "1", "x"], "--generations needs a number from 2 to 4096, not 1"),
     (["writelog", "format", "--generations", "4097", "x"], "not 4097"),
