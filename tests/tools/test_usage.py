@@ -256,7 +256,8 @@ def test_a_near_miss_proposes_nothing_that_destroys(forebay, verb):
     (["advise", "--seconds", "0", "/"], "--seconds 0: not a number from 1 to 86400"),
     (["log-preload"], "expected a command"),
     (["log-preload", "--chunk-size", "5000", "--", "true"], "--chunk-size 5000: not a multiple of 4096 up to 1G"),
-    (["log-preload", "--low-water", "0", "--", "true"], "0: not a number of chunks from 1 to 1024"),
+    (["log-preload", "--low-water", "0", "--", "true"], "--low-water 0: not a number of chunks from 1 to 1024"),
+    (["log-preload", "--pre-allocate", "1025", "--", "true"], "--pre-allocate 1025: not a number of chunks from 1 to 1024"),
     (["log-preload", "--pattern", "x" * 5000, "--", "true"], "empty, of two lines or too long"),
     (["log-preload", "--pattern", "", "--", "true"], "--pattern '': empty"),
 ])
