@@ -100,7 +100,10 @@ static enum exit_status parse(const struct verb *verb, int argc, char **argv, st
 	return DONE;
 }
 
-/* An unformatted device, or an empty cache, may be overwritten. ps_format() refuses a device that is too small. */
+/*
+ * An unformatted device, or an empty cache, may be overwritten. ps_format() refuses a device that is too
+ * small.
+ */
 static bool may_overwrite(const struct request *req, const struct device *dev)
 {
 	enum ps_error err;
