@@ -182,7 +182,10 @@ static enum exit_status unknown_verb(int n, char **words)
 
 	if (noun && n < 2)
 		return missing_verb(noun);
-	problem("unknown verb '%s%s%s'", noun ? words[0] : "", noun ? " " : "", last);
+	if (*last == '-')
+		problem("unknown option '%s'", last);
+	else
+		problem("unknown verb '%s%s%s'", noun ? words[0] : "", noun ? " " : "", last);
 	nearest = nearest_verb(noun, last);
 	if (nearest)
 		advice("Did you mean `forebay %s`?", nearest->name);

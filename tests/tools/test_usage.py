@@ -149,6 +149,10 @@ def test_no_verb_and_unknown_verb(forebay):
         assert result.status == USAGE and f"{noun} needs a verb: {verbs}" in result.err and f"`forebay {noun} --help`" in result.err
     result = forebay("transit", "xx")
     assert result.status == USAGE and "unknown verb 'transit xx'" in result.err and "`forebay transit --help`" in result.err
+    for option in "-V", "--hel":
+        result = forebay(option)
+        assert result.status == USAGE and f"unknown option '{option}'" in result.err and "`forebay --help`" in result.err
+    assert "unknown option '-x'" in forebay("writelog", "-x").err
     result = forebay("writelog", "chekc")
     assert result.status == USAGE
     assert "unknown verb 'writelog chekc'" in result.err
