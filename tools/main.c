@@ -93,9 +93,12 @@ static void print_help(FILE *to, const struct noun *noun)
 	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
 		if (!noun || verb_of(verbs[i], noun))
 			fprintf(to, "  %-16s %s\n", verbs[i]->name, verbs[i]->summary);
-	fputs("\n`forebay VERB --help` tells more, forebay(8) everything.\n", to);
-	if (!noun)
-		fputs("To use a cache: mount -t forebay -o cache=DEVICE LOWER MOUNTPOINT, see forebay(5).\n",
+	if (noun)
+		fprintf(to, "\n`forebay %s VERB --help` tells more, forebay-%s(8) everything.\n", noun->name,
+			noun->name);
+	else
+		fputs("\n`forebay VERB --help` tells more; forebay(8) lists the man pages.\n"
+		      "To use a cache: mount -t forebay -o cache=DEVICE LOWER MOUNTPOINT, see forebay(5).\n",
 		      to);
 }
 
@@ -179,7 +182,10 @@ static enum exit_status unknown_verb(int n, char **words)
 
 	if (noun && n < 2)
 		return missing_verb(noun);
-	problem("unknown verb '%s%s%s'", noun ? words[0] : "", noun ? " " : "", last);
+	if (*last == '-')
+		problem("unknown option '%s'", last);
+	else
+		problem("unknown verb '%s%s%s'", noun ? words[0] : "", noun ? " " : "", last);
 	nearest = nearest_verb(noun, last);
 	if (nearest)
 		advice("Did you mean `forebay %s`?", nearest->name);
@@ -218,6 +224,8 @@ int main(int argc, char **argv)
 	const struct verb *verb;
 	int used;
 
+	if (!reserve_standard_streams())
+		return FAILED;
 	setlocale(LC_ALL, "");
 	setlocale(LC_NUMERIC, "C");
 	if (argc < 2) {

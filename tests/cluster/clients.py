@@ -6,9 +6,9 @@ written once: a later write can't hide its loss. The others go to registers that
 """
 
 import random
-import threading
 import time
 
+from .crew import Crew
 from .etcd import Connection
 from .history import History, Operation
 
@@ -16,32 +16,18 @@ CLIENTS, SHARED = 6, 6
 PAUSE = 0.3             # seconds at most between two operations of a client
 
 
-class Clients:
+class Clients(Crew):
     def __init__(self, ports, seed):
         """`ports`: the host's, one for each member."""
+        super().__init__(CLIENTS, "client")
         self.history = History()
         self.round = 0
-        self._ports, self._stop = list(ports), threading.Event()
-        self._threads = [threading.Thread(target=self._live, args=(number, random.Random(f"{seed} {number}")),
-                                          name=f"client {number}", daemon=True)
-                         for number in range(CLIENTS)]
+        self._ports, self._seed = list(ports), seed
 
-    def start(self):
-        for thread in self._threads:
-            thread.start()
-
-    def stop(self):
-        """Returns when no operation is under way. A client that ended before is an error: the history lacks an operation."""
-        ended = [thread.name for thread in self._threads if not thread.is_alive()]
-        self._stop.set()
-        for thread in self._threads:
-            thread.join()
-        if ended:
-            raise ValueError(f"{', '.join(ended)} ended by an exception")
-
-    def _live(self, number, chance):
+    def _live(self, number):
+        chance = random.Random(f"{self._seed} {number}")
         connection, written, seen = None, 0, {}
-        while not self._stop.wait(chance.random() * PAUSE):
+        while not self._ends.wait(chance.random() * PAUSE):
             try:
                 connection = connection or Connection(chance.choice(self._ports))
             except (OSError, ValueError):

@@ -4,7 +4,9 @@ device-mapper."""
 
 import json
 import os
+import signal
 import subprocess
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,6 +55,15 @@ def build_helper(name, *core_files):
     return program
 
 
+def build_library(name):
+    """Builds a library to preload."""
+    library = BUILD / f"{name}.so"
+    BUILD.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["gcc", "-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", "-o", library,
+                    CHECKOUT / f"tests/tools/{name}.c"], check=True)
+    return library
+
+
 @pytest.fixture(scope="session")
 def make_store():
     """Makes a cache hold files and pages."""
@@ -86,6 +97,24 @@ def forebay(command):
                               stdin=subprocess.DEVNULL, env={**os.environ, "LC_ALL": "C.UTF-8", **environment})
         return Result(done.returncode, done.stdout, done.stderr)
     return run
+
+
+def said_by_a_slow_run(*arguments):
+    """What a run of the command that takes more than two seconds says on standard error. It takes so long because it is
+    stopped once its progress has a thread; on a busy host it may end before, and is tried again."""
+    for _ in range(5):
+        with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+            threads = Path(f"/proc/{running.pid}/task")
+            while running.poll() is None and len(list(threads.iterdir())) < 2:
+                time.sleep(0.001)
+            running.send_signal(signal.SIGSTOP)
+            time.sleep(2.3)
+            running.send_signal(signal.SIGCONT)
+            said = running.communicate(timeout=20)[1]
+        assert running.returncode == DONE
+        if said:
+            break
+    return said
 
 
 @pytest.fixture
@@ -158,11 +187,7 @@ def patch():
 @pytest.fixture(scope="session")
 def fake_mapper():
     """The library that stands in for libdevmapper."""
-    library = BUILD / "fake_mapper.so"
-    BUILD.mkdir(parents=True, exist_ok=True)
-    subprocess.run(["gcc", "-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", "-o", library,
-                    CHECKOUT / "tests/tools/fake_mapper.c"], check=True)
-    return library
+    return build_library("fake_mapper")
 
 
 class Mapper:

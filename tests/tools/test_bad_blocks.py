@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Bad blocks in superblocks and tables: each command says what is lost, and writes a bad block only to make it good."""
 
-import subprocess
 import uuid
 
 import pytest
 
-from conftest import BUILD, CHECKOUT, DONE, FAILED, LEFT, REPAIRED
+from conftest import DONE, FAILED, LEFT, REPAIRED, build_library
 
 NAME = str(uuid.uuid4())
 SECTOR = 512
@@ -15,11 +14,7 @@ SECTOR = 512
 @pytest.fixture(scope="session", name="library")
 def library_fixture():
     """The library that gives images bad blocks."""
-    path = BUILD / "bad_blocks.so"
-    BUILD.mkdir(parents=True, exist_ok=True)
-    subprocess.run(["gcc", "-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", "-o", path,
-                    CHECKOUT / "tests/tools/bad_blocks.c"], check=True)
-    return path
+    return build_library("bad_blocks")
 
 
 @pytest.fixture(name="bad")

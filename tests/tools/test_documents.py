@@ -194,6 +194,25 @@ def test_json_of_a_log_is_documented(forebay, blank):
     assert keys <= set(re.findall(r"\w+", section))
 
 
+JSON_SOURCES = {
+    "forebay-advise.8": ["advise/advise.c"],
+    "forebay-cache.8": ["cache/format.c", "cache/status.c", "cache/status_file.c", "cache/probe.c", "cache/check.c"],
+    "forebay-doctor.8": ["doctor/doctor.c"],
+    "forebay-emu.8": ["emu/create.c", "emu/list.c"],
+    "forebay-pin.8": ["cache/drop.c"],
+    "forebay-transit.8": ["transit/status.c", "mapped/report.c"],
+    "forebay-writelog.8": ["writelog/status.c", "writelog/format.c", "writelog/check.c", "device/log.c", "mapped/report.c", "mapped/latency.c"],
+}
+
+
+@pytest.mark.parametrize("page", JSON_SOURCES)
+def test_json_is_documented(page):
+    """The man page of a verb names every key that the verb's source prints."""
+    source = "".join((CHECKOUT / "tools" / name).read_text(encoding="utf-8") for name in JSON_SOURCES[page])
+    keys = set(re.findall(r'json_(?:add_\w+|object_object_add)\(\w+, "(\w+)"', source))
+    assert keys and not keys - set(re.findall(r"\w+", man(page)))
+
+
 def test_install(command, tmp_path):
     subprocess.run(["make", "-s", "-C", CHECKOUT / "tools", f"O={BUILD}", f"DESTDIR={tmp_path}", "PREFIX=/usr", "install"],
                    check=True)

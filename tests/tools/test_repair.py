@@ -112,3 +112,18 @@ def test_usage(forebay, cache):
     image = cache()
     for words in (["--repair", "--json"], ["--repair", "--force"], ["--yes"]):
         assert forebay("check", *words, image).status == USAGE
+
+
+@pytest.mark.parametrize("confirmed", [["--yes"], []])
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
+def test_messages_never_go_to_the_device(command, forebay, broken, closed, confirmed):
+    """An open takes the lowest free descriptor: that of standard output or error, if the caller has closed it."""
+    before = broken.read_bytes()
+    script = f'exec "$0" check --repair "$@" {closed}'
+    subprocess.run(["sh", "-c", script, command, *confirmed, broken], stdin=subprocess.DEVNULL, timeout=20, check=False)
+    after = broken.read_bytes()
+    assert after[:4096] == before[:4096]
+    if confirmed:
+        assert forebay("check", broken).status == DONE
+    else:
+        assert after == before

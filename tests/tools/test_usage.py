@@ -82,6 +82,7 @@ def test_help_of_a_verb_names_its_options(forebay, verb):
         result = forebay(*arguments)
         assert result.status == DONE and not result.err
         assert result.out.startswith(f"usage: forebay {verb} ")
+        assert result.out.endswith(f"\n\nforebay-{verb.split()[0]}(8) has the details.\n")
         for option in [*VERBS[verb], "--help"]:
             assert re.search(rf"\n  {option}[ [][^\n]", result.out), option
 
@@ -148,6 +149,10 @@ def test_no_verb_and_unknown_verb(forebay):
         assert result.status == USAGE and f"{noun} needs a verb: {verbs}" in result.err and f"`forebay {noun} --help`" in result.err
     result = forebay("transit", "xx")
     assert result.status == USAGE and "unknown verb 'transit xx'" in result.err and "`forebay transit --help`" in result.err
+    for option in "-V", "--hel":
+        result = forebay(option)
+        assert result.status == USAGE and f"unknown option '{option}'" in result.err and "`forebay --help`" in result.err
+    assert "unknown option '-x'" in forebay("writelog", "-x").err
     result = forebay("writelog", "chekc")
     assert result.status == USAGE
     assert "unknown verb 'writelog chekc'" in result.err
@@ -216,11 +221,16 @@ def test_a_near_miss_proposes_nothing_that_destroys(forebay, verb):
     (["check"], "expected one device or image"),
     (["drain"], "expected one mount point"),
     (["probe"], "expected one device or image"),
-    (["emu", "create", "--size", "1m", "--node", "4294967296"], "--node 4294967296: not a valid value"),
-    (["emu", "create", "--size", "1m", "--node", "-1"], "--node -1: not"),
-    (["emu", "create", "--size", " -4096"], "--size  -4096: not a valid value"),
-    (["emu", "create", "--size", "+4096"], "--size +4096: not"),
-    (["emu", "create", "--size", "1m", "--bandwidth", "1k"], "--bandwidth 1k: not"),
+    (["emu", "create", "--size", "1m", "--node", "4294967296"], "--node needs a number, not 4294967296"),
+    (["emu", "create", "--size", "1m", "--node", "-1"], "not -1"),
+    (["emu", "create", "--size", " -4096"], "--size needs a multiple of 4096 bytes, not  -4096"),
+    (["emu", "create", "--size", "+4096"], "not +4096"),
+    (["emu", "create", "--size", "1m", "--bandwidth", "1k"], "--bandwidth needs bytes a second, at least 1m, not 1k"),
+    (["emu", "create", "--size", "1m", "--persistence", "x"], "--persistence needs mem-ctrl or cpu, not x"),
+    (["emu", "create", "--size", "1m", "--write-delay-ns", "1g"], "--write-delay-ns needs a number up to 1000000, not 1g"),
+    (["emu", "cut", "a"], "a: expected FROM:TO, two devices\n    usage: forebay emu cut "),
+    (["top", "--interval", "0"], "--interval 0: expected seconds, up to 3600"),
+    (["top", "--count", "-1"], "--count -1: expected a number of looks"),
     (["writelog", "format"], "expected one device"),
     (["writelog", "format", "--generations", "1", "x"], "--generations needs a number from 2 to 4096, not 1"),
     (["writelog", "format", "--generations", "4097", "x"], "not 4097"),
@@ -250,7 +260,8 @@ def test_a_near_miss_proposes_nothing_that_destroys(forebay, verb):
     (["advise", "--seconds", "0", "/"], "--seconds 0: not a number from 1 to 86400"),
     (["log-preload"], "expected a command"),
     (["log-preload", "--chunk-size", "5000", "--", "true"], "--chunk-size 5000: not a multiple of 4096 up to 1G"),
-    (["log-preload", "--low-water", "0", "--", "true"], "0: not a number of chunks from 1 to 1024"),
+    (["log-preload", "--low-water", "0", "--", "true"], "--low-water 0: not a number of chunks from 1 to 1024"),
+    (["log-preload", "--pre-allocate", "1025", "--", "true"], "--pre-allocate 1025: not a number of chunks from 1 to 1024"),
     (["log-preload", "--pattern", "x" * 5000, "--", "true"], "empty, of two lines or too long"),
     (["log-preload", "--pattern", "", "--", "true"], "--pattern '': empty"),
 ])

@@ -4,6 +4,7 @@
  * what to do.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -13,6 +14,22 @@
 #include "message.h"
 
 static const char *current_verb;
+
+/**
+ * reserve_standard_streams - keep the descriptors 0, 1 and 2 from being taken by a device
+ *
+ * An open takes the lowest free descriptor. If the caller has closed standard output or error, a device that
+ * is opened for writing would get the messages. A descriptor of O_PATH can be neither read nor written.
+ *
+ * Return: false if one of them can't be kept.
+ */
+bool reserve_standard_streams(void)
+{
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0 && open("/", O_PATH | O_CLOEXEC) != fd)
+			return false;
+	return true;
+}
 
 /**
  * message_set_verb - put a verb at the head of all messages from now on

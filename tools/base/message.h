@@ -22,6 +22,7 @@
 
 #define SIZE_TEXT	24
 
+bool reserve_standard_streams(void);
 void message_set_verb(const char *name);
 char *make_harmless(char *text);
 void print_name(const char *name);

@@ -5,7 +5,10 @@
  *
  * The lock of standard output keeps a report and other output apart.
  */
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "message.h"
@@ -18,22 +21,27 @@ static void *tell(void *arg)
 	struct progress *progress = arg;
 	bool terminal = is_screen(stderr);
 	struct timespec next = progress->start;
+	char *path = strdup(progress->path);
 
+	if (path)
+		make_harmless(path);
 	for (int seconds = STEP_SECONDS;; seconds += STEP_SECONDS) {
 		next.tv_sec += STEP_SECONDS;
 		if (!sem_clockwait(&progress->end, CLOCK_MONOTONIC, &next))
-			return NULL;
+			break;
 		flockfile(stdout);
 		fprintf(stderr, terminal ? "\r\033[K%s: %s, %d s so far" : "%s: %s, %d s so far\n",
-			progress->path, progress->doing, seconds);
+			path ?: "?", progress->doing, seconds);
 		funlockfile(stdout);
 	}
+	free(path);
+	return NULL;
 }
 
 /**
  * progress_begin - from now on, report every two seconds that a computation continues
  * @progress: must stay valid until progress_end()
- * @path: the device or image
+ * @path: the device, image or file
  * @doing: what is done to it
  *
  * Without a thread to report, nothing is reported.
@@ -72,13 +80,18 @@ void progress_go_on(void)
 /**
  * progress_end - end the reports
  * @progress: from progress_begin()
+ *
+ * errno stays as it is.
  */
 void progress_end(struct progress *progress)
 {
+	int err = errno;
+
 	if (progress->running) {
 		sem_post(&progress->end);
 		pthread_join(progress->thread, NULL);
 	}
 	sem_destroy(&progress->end);
 	hide();
+	errno = err;
 }

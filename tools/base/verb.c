@@ -47,7 +47,7 @@ void verb_help(const struct verb *verb)
 	puts("  --help              show this\n");
 	if (verb->keys != KEYS_NONE)
 		print_keys(verb);
-	puts("forebay(8) has the details.");
+	printf("forebay-%.*s(8) has the details.\n", (int)strcspn(verb->name, " "), verb->name);
 }
 
 /**

@@ -313,8 +313,7 @@ static enum exit_status cannot_open(const struct device *dev, enum ps_error err,
 	if (err == PS_E_FOREIGN && signature_find(dev->fd, text, sizeof(text)) > 0)
 		advice("It holds %s.", text);
 	if (ours)
-		advice("Copy the device first (dd); `forebay format --force %s` makes a new cache.",
-		       dev->path);
+		advise_unopened(dev, err != PS_E_GEOMETRY, "format");
 	return ours ? LEFT : FAILED;
 }
 

@@ -9,6 +9,7 @@
 #include "../core/store/format.h"
 #include "base/json.h"
 #include "base/message.h"
+#include "base/progress.h"
 #include "range.h"
 
 enum { OPT_JSON = 1 };
@@ -41,16 +42,21 @@ static void print_dropped(const char *path, const struct forebay_dropped *result
 static enum exit_status drop(const struct verb *verb, int argc, char **argv)
 {
 	struct forebay_dropped result;
+	struct progress progress;
 	struct file_range range;
 	enum exit_status status;
 	bool json = false;
+	int failed;
 
 	while (next_option(verb, argc, argv) != -1)
 		json = true;
 	status = range_open(verb, argc, argv, &range);
 	if (range.fd < 0)
 		return status;
-	if (forebay_drop(range.fd, range.offset, range.length, &result)) {
+	progress_begin(&progress, range.path, "being written back");
+	failed = forebay_drop(range.fd, range.offset, range.length, &result);
+	progress_end(&progress);
+	if (failed) {
 		range_problem(verb->name, range.path);
 		status = FAILED;
 	} else {

@@ -100,15 +100,19 @@ static enum exit_status parse(const struct verb *verb, int argc, char **argv, st
 	return DONE;
 }
 
-/* An unformatted device, or an empty cache, may be overwritten. */
+/*
+ * An unformatted device, or an empty cache, may be overwritten. ps_format() refuses a device that is too
+ * small.
+ */
 static bool may_overwrite(const struct request *req, const struct device *dev)
 {
 	enum ps_error err;
 	struct ps ps;
 
 	err = ps_open(&ps, dev->base, dev->size, PS_OPEN_READ_ONLY);
-	return device_may_format(dev, req->force,
-				 err && err != PS_E_NOT_FORMATTED ? ps_strerror(err) : NULL);
+	if (err == PS_E_NOT_FORMATTED || err == PS_E_TOO_SMALL)
+		err = PS_OK;
+	return device_may_format(dev, req->force, err ? ps_strerror(err) : NULL);
 }
 
 static void report(const struct request *req, const struct device *dev, const struct ps *ps)

@@ -6,22 +6,29 @@
 #include <forebay.h>
 #include <unistd.h>
 
+#include "base/progress.h"
 #include "range.h"
 
 static const struct option options[] = { OPTION_HELP, { } };
 
-static enum exit_status change(const struct verb *verb, int argc, char **argv,
+/* @doing is the report on a call that takes long: pages are read, or others written back for them. */
+static enum exit_status change(const struct verb *verb, int argc, char **argv, const char *doing,
 			       int (*call)(int fd, off_t offset, off_t length, unsigned int flags))
 {
+	struct progress progress;
 	struct file_range range;
 	enum exit_status status;
+	int failed;
 
 	while (next_option(verb, argc, argv) != -1)
 		;
 	status = range_open(verb, argc, argv, &range);
 	if (range.fd < 0)
 		return status;
-	if (call(range.fd, range.offset, range.length, FOREBAY_KEEP)) {
+	progress_begin(&progress, range.path, doing);
+	failed = call(range.fd, range.offset, range.length, FOREBAY_KEEP);
+	progress_end(&progress);
+	if (failed) {
 		range_problem(verb->name, range.path);
 		status = FAILED;
 	}
@@ -31,22 +38,22 @@ static enum exit_status change(const struct verb *verb, int argc, char **argv,
 
 static enum exit_status pin(const struct verb *verb, int argc, char **argv)
 {
-	return change(verb, argc, argv, forebay_pin);
+	return change(verb, argc, argv, "being pinned", forebay_pin);
 }
 
 static enum exit_status unpin(const struct verb *verb, int argc, char **argv)
 {
-	return change(verb, argc, argv, forebay_unpin);
+	return change(verb, argc, argv, "being unpinned", forebay_unpin);
 }
 
 static enum exit_status attach(const struct verb *verb, int argc, char **argv)
 {
-	return change(verb, argc, argv, forebay_attach);
+	return change(verb, argc, argv, "being attached", forebay_attach);
 }
 
 static enum exit_status detach(const struct verb *verb, int argc, char **argv)
 {
-	return change(verb, argc, argv, forebay_detach);
+	return change(verb, argc, argv, "being detached", forebay_detach);
 }
 
 const struct verb verb_pin = {

@@ -45,12 +45,12 @@ static bool say_kind(const char *path, const struct stat *st)
 	if (S_ISBLK(st->st_mode) || S_ISREG(st->st_mode))
 		return true;
 	if (S_ISCHR(st->st_mode) && namespace_of_dax(st->st_rdev, &ns)) {
-		problem("%s is %s in devdax mode; a cache must be in fsdax mode", path, ns.name);
+		problem("%s is %s in devdax mode; it must be in fsdax mode", path, ns.name);
 		advice("Convert it (its contents are lost): ndctl create-namespace -f -e %s -m fsdax --map=mem",
 		       ns.name);
 	} else {
 		problem("%s is neither a block device nor an image file", path);
-		advice("A cache is a block device like /dev/pmem0.");
+		advice("Caches and write logs are on block devices like /dev/pmem0.");
 	}
 	return false;
 }

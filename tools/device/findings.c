@@ -74,3 +74,20 @@ void print_superblock_finding(const char *path, const char *key, const char *tex
 	json_object_object_add(report, "findings", list);
 	print_json(report);
 }
+
+/**
+ * advise_unopened - say what can be done about a cache or log whose superblocks are no use
+ * @dev: the device
+ * @fits: false: the superblock describes another layout than the device has room for
+ * @format: the verb that would make a new cache or log
+ */
+void advise_unopened(const struct device *dev, bool fits, const char *format)
+{
+	char size[SIZE_TEXT];
+
+	if (!fits)
+		advice("It has %s: an image may be cut short, a namespace may be smaller than it was.",
+		       size_text(size, dev->size));
+	advice("Copy the device first (dd). `forebay %s --force %s` makes a new one; what this one holds is lost.",
+	       format, dev->path);
+}

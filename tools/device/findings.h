@@ -31,5 +31,6 @@ bool findings_count(struct findings *findings, unsigned int kind);
 void findings_print_rest(const struct findings *findings);
 void findings_conclude(const struct findings *findings, u64 found);
 void print_superblock_finding(const char *path, const char *key, const char *text);
+void advise_unopened(const struct device *dev, bool fits, const char *format);
 
 #endif

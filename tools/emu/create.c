@@ -64,43 +64,39 @@ static bool parse_delay(const char *text, __u64 *delay)
 	return size_parse(text, delay) && *delay <= FOREBAY_EMU_MAX_DELAY;
 }
 
-static bool take_option(int option, struct request *req)
+/* What the option needs, if its value is not that; NULL if it is. */
+static const char *take_option(int option, struct request *req)
 {
 	struct forebay_emu_create *create = &req->create;
 
 	switch (option) {
 	case OPT_SIZE:
-		return size_parse(optarg, &create->bytes) && create->bytes && create->bytes % 4096 == 0;
+		return size_parse(optarg, &create->bytes) && create->bytes && create->bytes % 4096 == 0 ?
+		       NULL : "--size needs a multiple of 4096 bytes";
 	case OPT_BACKING:
 		req->backing = optarg;
-		return true;
+		return NULL;
 	case OPT_READ_DELAY:
-		return parse_delay(optarg, &create->read_delay_ns);
+		return parse_delay(optarg, &create->read_delay_ns) ?
+		       NULL : "--read-delay-ns needs a number up to 1000000";
 	case OPT_WRITE_DELAY:
-		return parse_delay(optarg, &create->write_delay_ns);
+		return parse_delay(optarg, &create->write_delay_ns) ?
+		       NULL : "--write-delay-ns needs a number up to 1000000";
 	case OPT_BANDWIDTH:
 		return size_parse(optarg, &create->bandwidth) &&
-		       create->bandwidth >= FOREBAY_EMU_MIN_BANDWIDTH;
+		       create->bandwidth >= FOREBAY_EMU_MIN_BANDWIDTH ?
+		       NULL : "--bandwidth needs bytes a second, at least 1m";
 	case OPT_PERSISTENCE:
-		return parse_persistence(optarg, create);
+		return parse_persistence(optarg, create) ? NULL : "--persistence needs mem-ctrl or cpu";
 	case OPT_NODE:
-		return parse_node(optarg, create);
+		return parse_node(optarg, create) ? NULL : "--node needs a number";
 	case OPT_TRACK:
 		create->flags |= FOREBAY_EMU_TRACK;
-		return true;
+		return NULL;
 	default:
 		req->json = true;
-		return true;
+		return NULL;
 	}
-}
-
-static const char *option_name(int number)
-{
-	const struct option *option = options;
-
-	while (option->val != number)
-		option++;
-	return option->name;
 }
 
 static enum exit_status parse(const struct verb *verb, int argc, char **argv, struct request *req)
@@ -109,9 +105,12 @@ static enum exit_status parse(const struct verb *verb, int argc, char **argv, st
 
 	req->create.size = sizeof(req->create);
 	req->create.node = -1;
-	while ((option = next_option(verb, argc, argv)) != -1)
-		if (!take_option(option, req))
-			return usage_problem(verb, "--%s %s: not a valid value", option_name(option), optarg);
+	while ((option = next_option(verb, argc, argv)) != -1) {
+		const char *needs = take_option(option, req);
+
+		if (needs)
+			return usage_problem(verb, "%s, not %s", needs, optarg);
+	}
 	if (!req->create.bytes)
 		return usage_problem(verb, "expected --size, a multiple of 4096 bytes");
 	if (optind != argc)

@@ -21,13 +21,13 @@ static const struct option options[] = {
 };
 
 /* "FROM:TO" */
-static bool parse_pair(char *text, struct forebay_emu_cut *cut)
+static bool parse_pair(const struct verb *verb, char *text, struct forebay_emu_cut *cut)
 {
 	char *colon = strchr(text, ':');
 
 	if (!colon || cut->nr == FOREBAY_EMU_CUTS) {
-		problem(colon ? "at most %d pairs of devices can be cut at a time" : "expected FROM:TO, two devices",
-			FOREBAY_EMU_CUTS);
+		usage_problem(verb, colon ? "%s: at most %d pairs of devices can be cut at a time" :
+			      "%s: expected FROM:TO, two devices", text, FOREBAY_EMU_CUTS);
 		return false;
 	}
 	*colon = '\0';
@@ -71,7 +71,7 @@ static enum exit_status cut_verb(const struct verb *verb, int argc, char **argv)
 	if (optind == argc)
 		return usage_problem(verb, "expected one or more pairs of devices");
 	for (int i = optind; i < argc; i++)
-		if (!parse_pair(argv[i], &cut))
+		if (!parse_pair(verb, argv[i], &cut))
 			return USAGE;
 	err = emu_control(FOREBAY_EMU_CUT, &cut);
 	if (err)

@@ -83,6 +83,7 @@ static enum exit_status start(char **command, const char *patterns, const char *
 	}
 	if (!find_library(library)) {
 		problem("%s is not installed beside this command", LIBRARY);
+		advice("make install (in Forebay's sources), or install the package forebay.");
 		return FAILED;
 	}
 	if (!set_environment(library, *patterns ? patterns : PATTERN, sizes)) {
@@ -126,7 +127,8 @@ static enum exit_status log_preload(const struct verb *verb, int argc, char **ar
 		if (option == OPT_PRE_ALLOC)
 			pre_alloc = chunks(optarg);
 		if (!low_water || !pre_alloc)
-			return usage_problem(verb, "%s: not a number of chunks from 1 to 1024", optarg);
+			return usage_problem(verb, "%s %s: not a number of chunks from 1 to 1024",
+					     low_water ? "--pre-allocate" : "--low-water", optarg);
 	}
 	if (optind == argc)
 		return usage_problem(verb, "expected a command");

@@ -366,9 +366,9 @@ static enum exit_status top(const struct verb *verb, int argc, char **argv)
 		else if (option == OPT_CALLERS)
 			top.show_callers = true;
 		else if (option == OPT_INTERVAL && !parse_decimal(optarg, 3600, &top.interval))
-			return usage_problem(verb, "%s: expected seconds, up to 3600", optarg);
+			return usage_problem(verb, "--interval %s: expected seconds, up to 3600", optarg);
 		else if (option == OPT_COUNT && (!parse_decimal(optarg, 1e9, &count) || count != (long)count))
-			return usage_problem(verb, "%s: expected a number of looks", optarg);
+			return usage_problem(verb, "--count %s: expected a number of looks", optarg);
 		else if (option == OPT_COUNT)
 			top.left = count;
 	}

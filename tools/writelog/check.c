@@ -202,8 +202,7 @@ static enum exit_status cannot_open(const struct device *dev, enum wl_error err,
 	if (err == WL_E_PAGESTORE)
 		advice("`forebay check %s` checks that.", dev->path);
 	if (ours)
-		advice("Copy the device first (dd); `forebay writelog format --force %s` makes a new log.",
-		       dev->path);
+		advise_unopened(dev, err != WL_E_GEOMETRY, "writelog format");
 	return ours ? LEFT : FAILED;
 }
 
