@@ -359,6 +359,18 @@ static void fb_wait_for_busy(struct fb_sb *fsb)
 		pr_warn("%s: unmounted while hardware, or a pipe, holds pages of it\n", fsb->cache_name);
 }
 
+/*
+ * No work has an inode when this returns. One may begin again later: unmount places what still waits for its
+ * file, and such a page gets old; and the last reference to a deleted file may be put.
+ */
+static void fb_stop_works(struct fb_sb *fsb)
+{
+	cancel_delayed_work_sync(&fsb->writeback_work);
+	cancel_delayed_work_sync(&fsb->age_work);
+	flush_workqueue(fsb->turn_wq);	/* these two begin turns, and a turn may put a deleted file */
+	cancel_delayed_work_sync(&fsb->orphan_work);
+}
+
 static void fb_kill_sb(struct super_block *sb)
 {
 	struct fb_sb *fsb = sb->s_fs_info;
@@ -366,13 +378,11 @@ static void fb_kill_sb(struct super_block *sb)
 
 	if (sb->s_root) {
 		cancel_work_sync(&fsb->recover_work);
-		cancel_delayed_work_sync(&fsb->writeback_work);
-		cancel_delayed_work_sync(&fsb->age_work);
-		cancel_delayed_work_sync(&fsb->orphan_work);	/* it may hold an inode */
-		flush_workqueue(fsb->turn_wq);	/* likewise */
+		fb_stop_works(fsb);
 		fb_pins_end_all(fsb);
 		err = fb_flush_all(fsb, false);
 		fb_release_inodes(fsb);
+		fb_stop_works(fsb);
 	}
 	kill_anon_super(sb);
 	if (!fsb)
@@ -382,9 +392,7 @@ static void fb_kill_sb(struct super_block *sb)
 	err = fb_flush_orphans(fsb) ?: err;
 	err = fb_names_stop(fsb) ?: err;
 	fb_wait_for_busy(fsb);
-	cancel_delayed_work_sync(&fsb->orphan_work);
-	cancel_delayed_work_sync(&fsb->writeback_work);
-	cancel_delayed_work_sync(&fsb->age_work);
+	fb_stop_works(fsb);
 	if (err)
 		pr_err("%s: unmounted, but not everything could be written back (error %d): it is in the cache, mount again to try again\n",
 		       fsb->cache_name, err);
