@@ -313,6 +313,7 @@ struct fb_sb {
 	struct list_head locked;	/* fb_inode->lock_link, likewise */
 
 	struct list_head deleted;	/* struct fb_deleted, under inodes_lock */
+	struct mutex deleted_lock;	/* one task at a time makes deletions durable; writeback/deferred.c */
 	struct list_head file_owned;	/* fb_inode->file_owned, under inodes_lock */
 	struct list_head turns;		/* fb_inode->turn.list, under inodes_lock */
 	struct fb_recovered *recovered;	/* pages not attached to an inode yet */

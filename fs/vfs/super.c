@@ -204,6 +204,7 @@ static struct fb_sb *fb_alloc_sb(void)
 	INIT_LIST_HEAD(&fsb->locked);
 	INIT_LIST_HEAD(&fsb->resident_pages);
 	INIT_LIST_HEAD(&fsb->deleted);
+	mutex_init(&fsb->deleted_lock);
 	INIT_LIST_HEAD(&fsb->file_owned);
 	INIT_LIST_HEAD(&fsb->turns);
 	spin_lock_init(&fsb->pins.lock);
