@@ -207,6 +207,8 @@ struct fb_inode {
 	struct mutex wb_lock;		/* one writeback, truncation or eviction at a time */
 	struct {			/* writeback/turn.c; while FB_HAS_TURN is set, its owner's */
 		struct work_struct work;
+		struct list_head list;	/* fb_sb->turns */
+		const void *group;	/* stands for the cgroup that is charged */
 		unsigned long budget;
 		int err;
 	} turn;
@@ -305,16 +307,19 @@ struct fb_sb {
 		u32 files_charged;	/* a file that several users have pinned counts for each */
 	} pins;
 
-	spinlock_t inodes_lock;		/* inodes, locked, deleted, file_owned */
+	spinlock_t inodes_lock;		/* inodes, locked, deleted, file_owned, turns */
 	struct list_head inodes;	/* fb_inode->sb_link, places of walks, and record_hand */
 	struct fb_sb_link record_hand;	/* in inodes: where the worker looks for records next */
 	struct list_head locked;	/* fb_inode->lock_link, likewise */
 
 	struct list_head deleted;	/* struct fb_deleted, under inodes_lock */
+	struct mutex deleted_lock;	/* one task at a time makes deletions durable; writeback/deferred.c */
 	struct list_head file_owned;	/* fb_inode->file_owned, under inodes_lock */
+	struct list_head turns;		/* fb_inode->turn.list, under inodes_lock */
 	struct fb_recovered *recovered;	/* pages not attached to an inode yet */
 
 	struct workqueue_struct *wq;
+	struct workqueue_struct *turn_wq;	/* writeback/turn.c */
 	struct workqueue_struct *mounter_wq;	/* fb_run_as_mounter() */
 	struct delayed_work writeback_work;	/* writeback/worker.c */
 	struct delayed_work orphan_work;	/* writeback/deferred.c: deleted and truncated files */

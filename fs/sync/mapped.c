@@ -19,6 +19,7 @@
  * FB_STORED_DAX says that there may be such a page. Then a sync call moves the file's times as if there was
  * a store. stat() and utimes() take the mappings away, and so does a sync call if the flag has been set for
  * FB_STORES_LOOK: a program that still stores faults and sets the flag again, an idle mapping doesn't.
+ * utimes() takes those of all dirty pages away: the next sync call may leave them mapped, and set the flag.
  *
  * sync_lock protects all of this. A fault that sets the flag, where CPU caches are persistent, holds io_sem.
  */
@@ -171,10 +172,16 @@ void fb_time_of_stores(struct fb_inode *fi, struct file *lower)
 	fb_move_time(fi, lower);
 }
 
+/* Whether a later sync call may move the time for a store from before; or, with an interval, for long. */
+static bool fb_stores_unseen(struct fb_inode *fi, unsigned long interval)
+{
+	return fb_stored_for(fi, interval) || (!interval && xa_marked(&fi->index, FB_MARK_DIRTY));
+}
+
 /**
  * fb_see_stores() - have the file's times tell of the stores so far, and the next store by a fault
  * @fi: the inode
- * @interval: in jiffies; does nothing if the flag is set for less
+ * @interval: in jiffies; does nothing if the flag is set for less. 0: no mapping is left writable
  *
  * A sync call that is under way does the same, so this doesn't wait for it. The caller may hold the inode's
  * lock, which comes after sync_lock.
@@ -183,7 +190,8 @@ void fb_time_of_stores(struct fb_inode *fi, struct file *lower)
  */
 void fb_see_stores(struct fb_inode *fi, unsigned long interval)
 {
-	if (!fb_stored_for(fi, interval) || IS_IMMUTABLE(&fi->vfs_inode) || !mutex_trylock(&fi->sync_lock))
+	if (!fb_stores_unseen(fi, interval) || IS_IMMUTABLE(&fi->vfs_inode) ||
+	    !mutex_trylock(&fi->sync_lock))
 		return;
 	if (FB_SB(fi->vfs_inode.i_sb)->ps.flush_caches) {
 		fb_flush_pages(fi, 0, ULONG_MAX, true);

@@ -204,7 +204,9 @@ static struct fb_sb *fb_alloc_sb(void)
 	INIT_LIST_HEAD(&fsb->locked);
 	INIT_LIST_HEAD(&fsb->resident_pages);
 	INIT_LIST_HEAD(&fsb->deleted);
+	mutex_init(&fsb->deleted_lock);
 	INIT_LIST_HEAD(&fsb->file_owned);
+	INIT_LIST_HEAD(&fsb->turns);
 	spin_lock_init(&fsb->pins.lock);
 	INIT_LIST_HEAD(&fsb->pins.users);
 	INIT_LIST_HEAD(&fsb->mounts);
@@ -221,15 +223,19 @@ static struct fb_sb *fb_alloc_sb(void)
 	 * have no rescuer either (xfs does when space runs out). Reclaim of memory waits for none of them.
 	 */
 	fsb->wq = alloc_workqueue("forebay", WQ_UNBOUND | WQ_FREEZABLE, 0);
-	/* Apart: works on the other wait for these. */
+	/* Apart: these may take as long as a user's limit makes them take. */
+	fsb->turn_wq = alloc_workqueue("forebay-turns", WQ_UNBOUND | WQ_FREEZABLE, WQ_MAX_ACTIVE);
+	/* Apart: works on the others wait for these. */
 	fsb->mounter_wq = alloc_workqueue("forebay-mounter", WQ_UNBOUND, 0);
-	if (fsb->space_cred && fsb->wq && fsb->mounter_wq &&
+	if (fsb->space_cred && fsb->wq && fsb->turn_wq && fsb->mounter_wq &&
 	    !fb_latencies_init(fsb) &&
 	    !percpu_counter_init_many(fsb->counters, 0, GFP_KERNEL, FB_NR_COUNTERS))
 		return fsb;
 	fb_latencies_free(fsb);
 	if (fsb->mounter_wq)
 		destroy_workqueue(fsb->mounter_wq);
+	if (fsb->turn_wq)
+		destroy_workqueue(fsb->turn_wq);
 	if (fsb->wq)
 		destroy_workqueue(fsb->wq);
 	put_cred(fsb->space_cred);
@@ -242,6 +248,7 @@ static void fb_free_sb(struct fb_sb *fsb)
 {
 	fb_names_close(fsb);
 	destroy_workqueue(fsb->wq);
+	destroy_workqueue(fsb->turn_wq);
 	destroy_workqueue(fsb->mounter_wq);
 	fb_recover_free(fsb);
 	fb_orphans_free(fsb);
@@ -353,6 +360,18 @@ static void fb_wait_for_busy(struct fb_sb *fsb)
 		pr_warn("%s: unmounted while hardware, or a pipe, holds pages of it\n", fsb->cache_name);
 }
 
+/*
+ * No work has an inode when this returns. One may begin again later: unmount places what still waits for its
+ * file, and such a page gets old; and the last reference to a deleted file may be put.
+ */
+static void fb_stop_works(struct fb_sb *fsb)
+{
+	cancel_delayed_work_sync(&fsb->writeback_work);
+	cancel_delayed_work_sync(&fsb->age_work);
+	flush_workqueue(fsb->turn_wq);	/* these two begin turns, and a turn may put a deleted file */
+	cancel_delayed_work_sync(&fsb->orphan_work);
+}
+
 static void fb_kill_sb(struct super_block *sb)
 {
 	struct fb_sb *fsb = sb->s_fs_info;
@@ -360,13 +379,11 @@ static void fb_kill_sb(struct super_block *sb)
 
 	if (sb->s_root) {
 		cancel_work_sync(&fsb->recover_work);
-		cancel_delayed_work_sync(&fsb->writeback_work);
-		cancel_delayed_work_sync(&fsb->age_work);
-		cancel_delayed_work_sync(&fsb->orphan_work);	/* it may hold an inode */
-		flush_workqueue(fsb->wq);	/* files' turns (writeback/turn.c), likewise */
+		fb_stop_works(fsb);
 		fb_pins_end_all(fsb);
 		err = fb_flush_all(fsb, false);
 		fb_release_inodes(fsb);
+		fb_stop_works(fsb);
 	}
 	kill_anon_super(sb);
 	if (!fsb)
@@ -376,9 +393,7 @@ static void fb_kill_sb(struct super_block *sb)
 	err = fb_flush_orphans(fsb) ?: err;
 	err = fb_names_stop(fsb) ?: err;
 	fb_wait_for_busy(fsb);
-	cancel_delayed_work_sync(&fsb->orphan_work);
-	cancel_delayed_work_sync(&fsb->writeback_work);
-	cancel_delayed_work_sync(&fsb->age_work);
+	fb_stop_works(fsb);
 	if (err)
 		pr_err("%s: unmounted, but not everything could be written back (error %d): it is in the cache, mount again to try again\n",
 		       fsb->cache_name, err);

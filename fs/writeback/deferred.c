@@ -55,12 +55,14 @@ void fb_orphan_deleted(struct fb_inode *fi)
 	fb_flush_orphans_soon(fsb);
 }
 
-static int fb_flush_deleted(struct fb_sb *fsb)
+/* Under fb_sb.deleted_lock. */
+static int fb_flush_group(struct fb_sb *fsb)
 {
 	struct fb_deleted *deleted, *next;
 	LIST_HEAD(group);
 	int err;
 
+	lockdep_assert_held(&fsb->deleted_lock);
 	spin_lock(&fsb->inodes_lock);
 	list_splice_init(&fsb->deleted, &group);
 	spin_unlock(&fsb->inodes_lock);
@@ -79,6 +81,17 @@ static int fb_flush_deleted(struct fb_sb *fsb)
 		kfree(deleted);
 	}
 	return 0;
+}
+
+/* A group that another task is making durable is waited for: drain relies on it. */
+static int fb_flush_deleted(struct fb_sb *fsb)
+{
+	int err;
+
+	mutex_lock(&fsb->deleted_lock);
+	err = fb_flush_group(fsb);
+	mutex_unlock(&fsb->deleted_lock);
+	return err;
 }
 
 /**

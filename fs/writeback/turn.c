@@ -6,6 +6,11 @@
  * whose tasks brought the folios into its page cache, and that cgroup may write little in a second. There is
  * one worker for the files of all users. So each file is written back by a work of its own. If that takes
  * longer than FB_TURN, the worker goes on to the next file, and passes this one over until it has ended.
+ *
+ * A cgroup may have many such files. The worker waits half as long for a file with each other file of its
+ * cgroup that is at its turn. If these are FB_TURNS_OF_GROUP, the file is passed over. So one cgroup's files
+ * cost the others some two seconds in all. They don't use up the works of the workqueue, which is apart
+ * from the mount's other one: a read that ends (vfs/direct.c) doesn't wait for them.
  */
 #include <linux/wait_bit.h>
 
@@ -13,12 +18,44 @@
 #include "writeback.h"
 
 #define FB_TURN	HZ
+/* So many files of one cgroup are at their turn, at most. */
+#define FB_TURNS_OF_GROUP	16
+
+/* What stands for the cgroup that the lower file system charges now; only to be compared with others. */
+static const void *fb_turn_group(const struct inode *lower)
+{
+#ifdef CONFIG_CGROUP_WRITEBACK
+	return READ_ONCE(lower->i_wb);
+#else
+	return NULL;
+#endif
+}
+
+/* The file is at its turn, unless so many of its cgroup are. Returns how many were before. */
+static unsigned int fb_turn_begin(struct fb_sb *fsb, struct fb_inode *fi)
+{
+	unsigned int others = 0;
+	struct fb_inode *other;
+
+	fi->turn.group = fb_turn_group(fi->lower);
+	spin_lock(&fsb->inodes_lock);
+	list_for_each_entry(other, &fsb->turns, turn.list)
+		others += other->turn.group == fi->turn.group;
+	if (others < FB_TURNS_OF_GROUP)
+		list_add(&fi->turn.list, &fsb->turns);
+	spin_unlock(&fsb->inodes_lock);
+	return others;
+}
 
 static void fb_turn_work(struct work_struct *work)
 {
 	struct fb_inode *fi = container_of(work, struct fb_inode, turn.work);
+	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
 
 	WRITE_ONCE(fi->turn.err, fb_writeback_for_reclaim(fi, &fi->turn.budget));
+	spin_lock(&fsb->inodes_lock);
+	list_del(&fi->turn.list);
+	spin_unlock(&fsb->inodes_lock);
 	clear_and_wake_up_bit(FB_HAS_TURN, &fi->flags);
 	iput(&fi->vfs_inode);
 }
@@ -38,20 +75,31 @@ void fb_turn_init_once(struct fb_inode *fi)
  * @budget: as for fb_writeback_for_reclaim(), or NULL: no limit. Nothing is left of it if the file takes
  *	long, and all if the file is at its last turn still
  *
- * Context: process. Sleeps. An unmount flushes fb_sb->wq before inodes go.
- * Return: 0, also in these two cases; or the error.
+ * Context: process. Sleeps. An unmount flushes fb_sb->turn_wq before inodes go.
+ * Return: 0; -EINPROGRESS in these two cases, or if too many files of its cgroup are at their turn; or the
+ * error.
  */
 int fb_turn(struct fb_inode *fi, unsigned long *budget)
 {
-	if (test_and_set_bit(FB_HAS_TURN, &fi->flags))
+	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
+	unsigned int others;
+
+	if (!xa_marked(&fi->index, FB_MARK_RECLAIM))
 		return 0;
+	if (test_and_set_bit(FB_HAS_TURN, &fi->flags))
+		return -EINPROGRESS;
+	others = fb_turn_begin(fsb, fi);
+	if (others >= FB_TURNS_OF_GROUP) {
+		clear_bit(FB_HAS_TURN, &fi->flags);
+		return -EINPROGRESS;
+	}
 	fi->turn.budget = budget ? *budget : ULONG_MAX;
 	ihold(&fi->vfs_inode);
-	queue_work(FB_SB(fi->vfs_inode.i_sb)->wq, &fi->turn.work);
-	if (wait_on_bit_timeout(&fi->flags, FB_HAS_TURN, TASK_UNINTERRUPTIBLE, FB_TURN)) {
+	queue_work(fsb->turn_wq, &fi->turn.work);
+	if (wait_on_bit_timeout(&fi->flags, FB_HAS_TURN, TASK_UNINTERRUPTIBLE, FB_TURN >> others)) {
 		if (budget)
 			*budget = 0;
-		return 0;
+		return -EINPROGRESS;
 	}
 	if (budget)
 		*budget = READ_ONCE(fi->turn.budget);

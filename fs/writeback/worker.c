@@ -7,6 +7,9 @@
  * It gives up clean pages when less than an eighth of the cache is free, until a quarter is; and when a sync
  * was too large for what is free, until such a sync has room (fb_cache_want_room()).
  *
+ * While a file's turn takes long (turn.c), the worker comes again soon. What that turn has made clean by then
+ * can be given up.
+ *
  * Without any such need, age.c writes old pages back while storage is idle.
  */
 #include <linux/workqueue.h>
@@ -19,6 +22,9 @@
 #include "turn.h"
 #include "worker.h"
 
+/* In jiffies, before the worker looks at files again whose turn takes long. */
+#define FB_TURN_LOOK	(HZ / 10)
+
 static bool fb_writeback_wanted(struct fb_sb *fsb, unsigned int of_four)
 {
 	unsigned long all, ready;
@@ -30,7 +36,10 @@ static bool fb_writeback_wanted(struct fb_sb *fsb, unsigned int of_four)
 	return ready < all / 4 * of_four;
 }
 
-/* Visits every file once, or until enough is clean. Returns the first error; it doesn't end the round. */
+/*
+ * Visits every file once, or until enough is clean. Returns the first error, which doesn't end the round;
+ * -EINPROGRESS if there is none, and a file's turn takes long.
+ */
 static int fb_writeback_round(struct fb_sb *fsb)
 {
 	struct fb_walk walk;
@@ -40,7 +49,8 @@ static int fb_writeback_round(struct fb_sb *fsb)
 	fb_walk_begin(fsb, &fsb->inodes, &walk);
 	while (fb_writeback_wanted(fsb, 2) && (fi = fb_walk_next(fsb, &walk))) {
 		err2 = fb_turn(fi, NULL);
-		err = err ?: err2;
+		if (!err || err == -EINPROGRESS)
+			err = err2 ?: err;
 		iput(&fi->vfs_inode);
 		if (fb_cache_low(fsb))
 			fb_reclaim(fsb, fsb->ps.nr_pages / 4);
@@ -64,13 +74,14 @@ static void fb_make_free(struct fb_sb *fsb)
  * @work: fb_sb->writeback_work
  *
  * A round may find only pages that are pinned, or changed again at once: then it
- * waits, as after an error.
+ * waits, as after an error; not so long if files are at their turn still.
  */
 void fb_writeback_work(struct work_struct *work)
 {
 	struct fb_sb *fsb = container_of(to_delayed_work(work), struct fb_sb, writeback_work);
 	struct percpu_counter *cleaned = &fsb->counters[FB_PAGES_WRITTEN_BACK];
 	s64 before;
+	int err;
 
 	fb_take_busy(fsb);
 	if (fb_cache_low(fsb) && READ_ONCE(fsb->pins.charged))
@@ -82,8 +93,10 @@ void fb_writeback_work(struct work_struct *work)
 		return;
 	while (fb_writeback_wanted(fsb, 2) && READ_ONCE(fsb->nr_out_of_sync)) {
 		before = percpu_counter_sum(cleaned);
-		if (fb_writeback_round(fsb) || percpu_counter_sum(cleaned) == before) {
-			queue_delayed_work(fsb->wq, &fsb->writeback_work, FB_RETRY_DELAY);
+		err = fb_writeback_round(fsb);
+		if (err || percpu_counter_sum(cleaned) == before) {
+			queue_delayed_work(fsb->wq, &fsb->writeback_work,
+					   err == -EINPROGRESS ? FB_TURN_LOOK : FB_RETRY_DELAY);
 			return;
 		}
 	}

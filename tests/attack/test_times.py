@@ -334,6 +334,26 @@ def test_stat_sees_stores(emulated, persistence):
 
 
 @pytest.mark.parametrize("persistence", ["mem-ctrl", "cpu"])
+def test_time_set_between_store_and_sync(emulated, persistence):
+    """utimes() after a store: the sync call that makes the store durable leaves the time alone. A store after utimes() doesn't."""
+    del emulated
+    TimedPair(persistence=persistence)
+    fd = settled(8)
+    with Mapping(fd, 8 * PAGE, MAP_SHARED_VALIDATE | MAP_SYNC) as mapping:
+        for letter in b"abc":   # from the second on, the page stays mapped over a sync call
+            mapping.write(0, bytes([letter]))
+            os.utime(fd, (YEAR, YEAR))
+            os.fsync(fd)
+            assert times(MOUNT / "f")[0] == YEAR * 10**9
+        mapping.write(0, b"d")
+        os.utime(fd, (YEAR, YEAR))
+        mapping.write(0, b"e")
+        os.fsync(fd)
+        assert times(MOUNT / "f")[0] > YEAR * 10**9
+    os.close(fd)
+
+
+@pytest.mark.parametrize("persistence", ["mem-ctrl", "cpu"])
 def test_idle_mapping(emulated, persistence):
     """Sync calls alone end to move the time: at once, or when one has looked; the next store does it again."""
     del emulated
