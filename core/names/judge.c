@@ -6,9 +6,10 @@
  * greater there than before the change.
  *
  * Attributes of other inodes have no such counter, nor has a directory whose counter didn't rise. They are
- * absolute: the record counts as stored if storage has a later state, by ctime, and is made again otherwise.
- * Within one tick of the clock the counter from after the change decides, where the record has one. This
- * must be decided here, too, for to set attributes again moves ctime.
+ * absolute: the record counts as stored if storage has a later state, and is made again otherwise. A state
+ * with another counter than that from after the change is later if its counter is greater. ctime decides if
+ * both are the same, or if the record has no counter. This must be decided here, too, for to set attributes
+ * again moves ctime.
  *
  * Storage is explained if
  *   - each directory has a state that the log knows: the ctime of the last change that storage has; or it
@@ -234,13 +235,17 @@ static int judge_record(struct nl_judge *judge, bool committed)
 	return 0;
 }
 
-/* True if storage has a later state of the object than the change has left. */
+/*
+ * True if storage has a later state of the object than the change has left. A ctime may be later with an
+ * earlier state: the clock was set back, or ext4 has ended a truncation when it was mounted after the crash.
+ */
 static bool has_later(const struct nl_node *node, const struct nl_count *count)
 {
 	if (node->state != NL_NODE_PRESENT)
 		return node->state == NL_NODE_REMOVED;
-	return node->ctime > count->ctime ||
-	       (node->ctime == count->ctime && count->before && node->counter > count->before);
+	if (count->before && node->counter != count->before)
+		return node->counter > count->before;
+	return node->ctime > count->ctime;
 }
 
 /* A change of attributes that no counter tells of. Whether storage has its object is decided by now. */

@@ -248,7 +248,7 @@ static bool gives_attribute(u64 place, u64 counter, s64 ctime, bool expected)
 	return gives(10, 1, NL_EXPLAINED) && stored(place) == expected;
 }
 
-/* Attributes of a file: a later state by ctime, or by the counter within a tick, has the change. */
+/* Attributes of a file: a later state by the counter has the change; by ctime if the counter is the same. */
 static void attributes_of_files(void)
 {
 	static const enum nl_kind kinds[] = { NL_SETATTR, NL_XATTR_SET, NL_XATTR_REMOVE, NL_IFLAGS };
@@ -265,8 +265,9 @@ static void attributes_of_files(void)
 		change.self = (struct nl_count){ 7, 300 };
 		place = append(change);
 		EXPECT(gives_attribute(place, 6, 300, false) && gives_attribute(place, 7, 300, false));
-		EXPECT(gives_attribute(place, 8, 300, true) && gives_attribute(place, 100, 299, false));
-		EXPECT(gives_attribute(place, 1, 301, true));
+		EXPECT(gives_attribute(place, 8, 300, true) && gives_attribute(place, 100, 299, true));
+		EXPECT(gives_attribute(place, 7, 301, true) && gives_attribute(place, 7, 299, false));
+		EXPECT(gives_attribute(place, 6, 301, false));
 		there[3].err = -ENOENT;
 		EXPECT(gives_attribute(place, 1, 1, true));
 		there[3].err = -EIO;
@@ -301,6 +302,7 @@ static void attributes_of_nameless_file(void)
 	there[3].forbidden = true;	/* another file may have its handle */
 	EXPECT(gives(10, 1, NL_EXPLAINED) && !stored(place));
 	there[3].forbidden = false;
+	there[3].counter = 7;
 	there[3].ctime = 100;
 	EXPECT(gives(11, 100, NL_EXPLAINED) && stored(place));
 	there[3].ctime = 90;
