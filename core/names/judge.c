@@ -55,10 +55,23 @@ static int look(struct nl_judge *judge, struct nl_node *node)
 		return 0;
 	}
 	err = judge->look(judge->arg, &node->id, &node->counter, &node->ctime);
-	if (err && err != -ENOENT)
+	if (err < 0 && err != -ENOENT)
 		return err;
-	node->state = err ? NL_NODE_REMOVED : NL_NODE_PRESENT;
+	node->read = err > 0;
+	node->state = err < 0 ? NL_NODE_REMOVED : NL_NODE_PRESENT;
 	return 0;
+}
+
+/*
+ * Whether the counter of a directory on storage says that it has a change. If an access time may have raised
+ * the counter, and did so or the change has, ctime decides: that of the change isn't there without it. If the
+ * change before was made within the same tick, the access time counts.
+ */
+static bool has_change(const struct nl_node *node, const struct nl_count *count)
+{
+	if (node->read && node->counter == count->before + 1)
+		return node->ctime >= count->ctime && !(node->stored && node->known == count->ctime);
+	return node->counter > count->before || (BREAK_COUNTER && node->counter == count->before);
 }
 
 /* Votes for a directory on storage: whether it has the change. */
@@ -66,7 +79,7 @@ static void vote_present(struct nl_judge *judge, struct nl_node *node, const str
 			 struct votes *votes)
 {
 	u64 place = judge->record->start;
-	bool has = node->counter > count->before || (BREAK_COUNTER && node->counter == count->before);
+	bool has = has_change(node, count);
 
 	if (!node->stored && !node->unstored && node->counter < count->before)
 		verdict(judge, NL_ROLLED_BACK, node, place);
@@ -241,10 +254,12 @@ static int judge_record(struct nl_judge *judge, bool committed)
  */
 static bool has_later(const struct nl_node *node, const struct nl_count *count)
 {
+	u64 counter = node->counter - node->read;
+
 	if (node->state != NL_NODE_PRESENT)
 		return node->state == NL_NODE_REMOVED;
-	if (count->before && node->counter != count->before)
-		return node->counter > count->before;
+	if (count->before && counter != count->before)
+		return counter > count->before;
 	return node->ctime > count->ctime;
 }
 
