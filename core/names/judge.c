@@ -6,9 +6,10 @@
  * greater there than before the change.
  *
  * Attributes of other inodes have no such counter, nor has a directory whose counter didn't rise. They are
- * absolute: the record counts as stored if storage has a later state, by ctime, and is made again otherwise.
- * Within one tick of the clock the counter from after the change decides, where the record has one. This
- * must be decided here, too, for to set attributes again moves ctime.
+ * absolute: the record counts as stored if storage has a later state, and is made again otherwise. A state
+ * with another counter than that from after the change is later if its counter is greater. ctime decides if
+ * both are the same, or if the record has no counter. This must be decided here, too, for to set attributes
+ * again moves ctime.
  *
  * Storage is explained if
  *   - each directory has a state that the log knows: the ctime of the last change that storage has; or it
@@ -54,10 +55,23 @@ static int look(struct nl_judge *judge, struct nl_node *node)
 		return 0;
 	}
 	err = judge->look(judge->arg, &node->id, &node->counter, &node->ctime);
-	if (err && err != -ENOENT)
+	if (err < 0 && err != -ENOENT)
 		return err;
-	node->state = err ? NL_NODE_REMOVED : NL_NODE_PRESENT;
+	node->read = err > 0;
+	node->state = err < 0 ? NL_NODE_REMOVED : NL_NODE_PRESENT;
 	return 0;
+}
+
+/*
+ * Whether the counter of a directory on storage says that it has a change. If an access time may have raised
+ * the counter, and did so or the change has, ctime decides: that of the change isn't there without it. If the
+ * change before was made within the same tick, the access time counts.
+ */
+static bool has_change(const struct nl_node *node, const struct nl_count *count)
+{
+	if (node->read && node->counter == count->before + 1)
+		return node->ctime >= count->ctime && !(node->stored && node->known == count->ctime);
+	return node->counter > count->before || (BREAK_COUNTER && node->counter == count->before);
 }
 
 /* Votes for a directory on storage: whether it has the change. */
@@ -65,7 +79,7 @@ static void vote_present(struct nl_judge *judge, struct nl_node *node, const str
 			 struct votes *votes)
 {
 	u64 place = judge->record->start;
-	bool has = node->counter > count->before || (BREAK_COUNTER && node->counter == count->before);
+	bool has = has_change(node, count);
 
 	if (!node->stored && !node->unstored && node->counter < count->before)
 		verdict(judge, NL_ROLLED_BACK, node, place);
@@ -234,13 +248,19 @@ static int judge_record(struct nl_judge *judge, bool committed)
 	return 0;
 }
 
-/* True if storage has a later state of the object than the change has left. */
+/*
+ * True if storage has a later state of the object than the change has left. A ctime may be later with an
+ * earlier state: the clock was set back, or ext4 has ended a truncation when it was mounted after the crash.
+ */
 static bool has_later(const struct nl_node *node, const struct nl_count *count)
 {
+	u64 counter = node->counter - node->read;
+
 	if (node->state != NL_NODE_PRESENT)
 		return node->state == NL_NODE_REMOVED;
-	return node->ctime > count->ctime ||
-	       (node->ctime == count->ctime && count->before && node->counter > count->before);
+	if (count->before && counter != count->before)
+		return counter > count->before;
+	return node->ctime > count->ctime;
 }
 
 /* A change of attributes that no counter tells of. Whether storage has its object is decided by now. */

@@ -71,19 +71,19 @@ int fb_log_damaged_somewhere(struct fb_replay *run)
 
 /*
  * xfs raises an inode's counter once for a new access time, if nothing else has raised it since the inode
- * was read from storage. So an inode that was read since the crash, and not changed, has one too many.
+ * was read from storage. So an inode that was read since the crash, and not changed, may have one too many.
+ * A user may have set such an access time before the crash, too: the counter is right then.
  */
-static u64 fb_counter(const struct fb_replay *run, const struct inode *inode)
+static bool fb_may_be_read(const struct fb_replay *run, const struct inode *inode)
 {
-	struct timespec64 atime = inode_get_atime(inode), ctime = inode_get_ctime(inode);
-	u64 counter = inode_peek_iversion(inode);
+	struct timespec64 access = inode_get_atime(inode), change = inode_get_ctime(inode);
+	s64 atime = timespec64_to_ns(&access);
 	struct nl_beat beat;
 
 	nl_beat_read(run->nl, &beat);
-	if (strcmp(inode->i_sb->s_type->name, "xfs") || inode->i_sb->s_flags & SB_LAZYTIME ||
-	    timespec64_to_ns(&atime) <= beat.until || timespec64_to_ns(&ctime) > beat.until)
-		return counter;
-	return counter - 1;
+	return !strcmp(inode->i_sb->s_type->name, "xfs") && !(inode->i_sb->s_flags & SB_LAZYTIME) &&
+	       atime > beat.until && atime <= (s64)ktime_get_real_ns() &&
+	       timespec64_to_ns(&change) <= beat.until;
 }
 
 /* For nl_judge(). */
@@ -92,14 +92,16 @@ static int fb_look(void *arg, const struct nl_identity *object, u64 *counter, s6
 	struct fb_replay *run = arg;
 	struct dentry *dentry = fb_find_identity(run->fsb, object, false);
 	struct timespec64 time;
+	bool read;
 
 	if (IS_ERR(dentry))
 		return dentry == ERR_PTR(-ESTALE) ? -ENOENT : PTR_ERR(dentry);
-	*counter = fb_counter(run, d_inode(dentry));
+	*counter = inode_peek_iversion(d_inode(dentry));
+	read = fb_may_be_read(run, d_inode(dentry));
 	time = inode_get_ctime(d_inode(dentry));
 	*ctime = timespec64_to_ns(&time);
 	dput(dentry);
-	return 0;
+	return read;
 }
 
 static const char *fb_verdict(enum nl_verdict verdict)

@@ -21,6 +21,7 @@ two_file_systems = pair_fixture
 TICK_TRIES = 300
 SLOW = 2000             # ms that a write to slow storage takes: the time that a heartbeat speaks of
 LINKS = 65000           # ext4 allows no more
+AHEAD = 6               # s: more than a heartbeat speaks of
 RECORD = struct.Struct("<QQIHHBB6x")        # core/names/format.h, as the rest
 FIELD = struct.Struct("<BBH")
 RENAME, SELF, MAX_LINES, LINE = 6, 5, 128, 64
@@ -47,6 +48,9 @@ class MappedPair(NamesPair):
 
 
 MAPPED = pytest.mark.parametrize("pair", [MappedPair], indirect=True, ids=["mapped"])
+
+
+XFS = pytest.mark.parametrize("pair", [BOTH.args[1][1]], indirect=True, ids=["xfs"])
 
 
 @MAPPED
@@ -231,7 +235,7 @@ def test_folder_with_an_inherited_acl(pair):
     assert (status.st_uid, status.st_gid) == (5, 6)
 
 
-@pytest.mark.parametrize("pair", [BOTH.args[1][1]], indirect=True, ids=["xfs"])
+@XFS
 def test_folder_that_was_read_below(pair):
     """xfs moves the access time of a folder that is read without Forebay before the cut: its counter didn't rise by that."""
     os.mkdir(MOUNT / "d")
@@ -244,6 +248,32 @@ def test_folder_that_was_read_below(pair):
     run(f"sync -f {LOWER}")
     left = next(pair.after_cuts())
     assert (left / "d/f").read_bytes() == b"f" * 5000 and (left / "d/e").is_dir()
+
+
+@XFS
+@BY_THE_CLOCK
+@pytest.mark.parametrize("stored", [False, True], ids=["lacking", "stored"])
+def test_access_time_to_come(pair, stored):
+    """A user has set a folder's access time to one behind the crash, before the next mount or behind it. That is no sign of a
+    reader below since the crash: the counter is right."""
+    now = time.time()
+    for name, ahead in ("d", 3600), ("e", AHEAD):
+        os.mkdir(MOUNT / name)
+        os.utime(MOUNT / name, (now + ahead, now))
+    settle()
+    made = [MOUNT / name / "f" for name in "de"]
+    for path in made:
+        write(path, b"f" * 5000)
+    inodes = [os.stat(path).st_ino for path in made]
+    if stored:
+        run(f"sync -f {LOWER}")
+    pair.cut()
+    time.sleep(max(0, now + AHEAD + 0.5 - time.time()))
+    pair.mount(pair.storage_left, pair.cache_left, LEFT_LOWER, LEFT)
+    assert pair.value("names_replayed") > 0, "the log was emptied: the test shows nothing"
+    left = [LEFT / name / "f" for name in "de"]
+    assert [path.read_bytes() for path in left] == [b"f" * 5000] * 2
+    assert not stored or [os.stat(path).st_ino for path in left] == inodes, "made again"
 
 
 def test_drained(pair):
