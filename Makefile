@@ -42,7 +42,8 @@ setup: ## install what a fresh Debian 12 lacks
 modules: ## build the kernel modules into build/kmod/<release>/
 	@test -n '$(KREL)' -a -d '$(KROOT)$(KDIR)' || { echo 'no $(KERNEL) kernel to build for: make setup, or make debug-kernel' >&2; exit 1; }
 	@mkdir -p $(KMOD)
-	rsync -a --prune-empty-dirs $(KMOD_FILTER) Kbuild $(wildcard $(KMOD_SOURCES)) $(KMOD)/
+	@# A file that is changed while it is compiled must be newer than its object: so times aren't copied.
+	rsync -a --no-times --checksum --prune-empty-dirs $(KMOD_FILTER) Kbuild $(wildcard $(KMOD_SOURCES)) $(KMOD)/
 	$(if $(INSIDE),$(INSIDE) make $(if $(KCFLAGS),KCFLAGS='$(KCFLAGS)'),$(MAKE)) -C $(KDIR) M=$(CURDIR)/$(KMOD) CONFIG_MODULE_SRCVERSION_ALL=y $(CHECK_FLAGS) modules
 
 demo: ## Redis and fio on four systems, then a power cut; installs and builds what it needs (5 minutes)
