@@ -40,6 +40,7 @@ features() {
 	has MMAP_PREPARE fs.h 'compat_set_desc_from_vma\('
 	# A page table entry of a DAX page holds a reference on the page.
 	has PFN_T pfn_t.h 'pfn_t_to_pfn\('
+	has ZEROES_UNMAP blkdev.h 'max_hw_wzeroes_unmap_sectors;'
 	has FOLIO_BATCH folio_batch.h '^struct folio_batch'
 	has COUNTED_DAX mm.h 'vmf_insert_page_mkwrite\('
 	has FOLIO_INDEX mm_types.h '__folio_index;'

@@ -134,7 +134,7 @@ static long emu_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 	case FOREBAY_EMU_CREATE:
 		return emu_create((void __user *)arg);
 	case FOREBAY_EMU_REMOVE:
-		return emu_remove(arg);
+		return arg > U32_MAX ? -ENODEV : emu_remove(arg);
 	case FOREBAY_EMU_CUT:
 		return emu_cut_user((void __user *)arg);
 	default:

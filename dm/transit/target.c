@@ -8,6 +8,7 @@
  */
 #include <linux/module.h>
 
+#include "../../compat/limits.h"
 #include "policy.h"
 
 static int dtc_construct(struct dtc *t, unsigned int argc, char **argv)
@@ -123,7 +124,7 @@ static void dtc_io_hints(struct dm_target *ti, struct queue_limits *limits)
 	if (!queue_is_mq(bdev_get_queue(t->lower->bdev)))
 		limits->dma_alignment = max(limits->dma_alignment,
 					    bdev_logical_block_size(t->lower->bdev) - 1);
-	limits->max_write_zeroes_sectors = round_down(limits->max_write_zeroes_sectors, size >> SECTOR_SHIFT);
+	compat_limit_zeroes(limits, round_down(limits->max_write_zeroes_sectors, size >> SECTOR_SHIFT));
 }
 
 static struct target_type dtc_target = {

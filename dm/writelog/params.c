@@ -124,6 +124,11 @@ int dwl_params_parse(struct dwl *w, unsigned int argc, char **argv)
 		w->ti->error = "block_size must be a power of 2, and the origin's block size or more";
 		return -EINVAL;
 	}
+	/* Linux 6.15 has disks with larger blocks. Pages of the worker take one block each. */
+	if (w->params.block_size > PAGE_SIZE) {
+		w->ti->error = "The origin has blocks larger than a page";
+		return -EINVAL;
+	}
 	if (w->params.low_mark >= w->params.high_mark) {
 		w->ti->error = "low_mark must be below high_mark";
 		return -EINVAL;

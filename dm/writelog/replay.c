@@ -132,11 +132,13 @@ static int dwl_replay_refuse(struct dwl *w, const struct wl_entry *entry)
 		return -ENOSPC;
 	}
 	/*
-	 * Zeroes have no data, so only this check keeps a forged entry from filling the memory with the
-	 * index.
+	 * These two have no data. Only this check keeps a forged entry from filling the memory with the
+	 * index, or from looking through the index for minutes.
 	 */
-	if (entry->op == WL_OP_ZEROES && entry->nr_sectors > DWL_SEGMENT) {
-		DMERR("%pg: zeros of %llu sectors, which no table writes", w->log->bdev, entry->nr_sectors);
+	if ((entry->op == WL_OP_ZEROES && entry->nr_sectors > DWL_SEGMENT) ||
+	    (entry->op == WL_OP_DISCARD && entry->nr_sectors > DWL_MAX_DISCARD)) {
+		DMERR("%pg: zeros or a discard of %llu sectors, which no table writes", w->log->bdev,
+		      entry->nr_sectors);
 		return -EUCLEAN;
 	}
 	if ((entry->sector | entry->nr_sectors) & ((1 << w->block_shift) - 1)) {

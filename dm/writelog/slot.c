@@ -94,7 +94,10 @@ static struct dwl_gen *dwl_gen_open(struct dwl *w)
 			    w->last_id + 1, err);
 		if (err != -EIO)
 			return ERR_PTR(-EIO);
+		/* The generation's word may have the identifier, and be readable some day. */
+		w->last_id++;
 		dwl_count(w, DWL_MEDIUM_ERRORS, 1);
+		dwl_space_update(w);
 	}
 	return ERR_PTR(-ENOSPC);
 }

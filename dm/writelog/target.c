@@ -9,6 +9,7 @@
  */
 #include <linux/module.h>
 
+#include "../../compat/limits.h"
 #include "writeback.h"
 
 static int dwl_init(struct dwl *w)
@@ -165,9 +166,9 @@ static void dwl_io_hints(struct dm_target *ti, struct queue_limits *limits)
 	limits->physical_block_size = max(limits->physical_block_size, w->params.block_size);
 	limits->io_min = max(limits->io_min, w->params.block_size);
 	/* Each block of the bio costs an index lookup or an index entry. */
-	limits->max_hw_discard_sectors = min(limits->max_hw_discard_sectors, SZ_1G >> SECTOR_SHIFT);
-	limits->max_write_zeroes_sectors = round_down(min(limits->max_write_zeroes_sectors,
-							  SZ_16M >> SECTOR_SHIFT), 1 << w->block_shift);
+	limits->max_hw_discard_sectors = min(limits->max_hw_discard_sectors, DWL_MAX_DISCARD);
+	compat_limit_zeroes(limits, round_down(min(limits->max_write_zeroes_sectors, SZ_16M >> SECTOR_SHIFT),
+					       1 << w->block_shift));
 	limits->discard_granularity = max(limits->discard_granularity, w->params.block_size);
 	limits->discard_alignment = round_down(limits->discard_alignment, w->params.block_size);
 }

@@ -76,6 +76,8 @@
 /* Sectors of a segment, the unit of appending: device-mapper splits bios at its multiples. */
 #define DWL_SEGMENT		2048u
 #define DWL_SEGMENT_REGIONS	(DWL_SEGMENT / DWL_REGION_BLOCKS)
+/* Maximum sectors of a discard. */
+#define DWL_MAX_DISCARD		((u32)SZ_1G >> SECTOR_SHIFT)
 
 /*
  * Where the newest version of a block is; 0: on the origin.

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """dm-forebay-writelog: what a read gives is what a replay gives, although the worker writes blocks before their generation's
 turn. These tests have a boot of their own: in its module (FB_BREAK_SLOW_STORE) a write that begins with FB_BREAK waits
-between its commit and its entry in the index, until a generation is freed or latencies are measured."""
+between its commit and its entry in the index, until a generation is freed or latencies are measured. And a cleaner notices
+the end of its last flush when latencies are measured."""
 
 import os
 import subprocess
@@ -10,7 +11,7 @@ from pathlib import Path
 
 from mapped import noise
 from stack import SSD, run
-from writelog import BAD, DEVICE, drain_one, error_table, fill_generation, refusing
+from writelog import BAD, DEVICE, NAME, drain_one, error_table, fill_generation, refusing
 
 BLOCK = 4096
 SLOW = b"FB_BREAK".ljust(BLOCK, b"s")
@@ -75,3 +76,35 @@ def test_refused_block_with_an_older_write_in_flight(log):
     log.message("latency on")
     assert slow.wait() == 0
     same_after_replay(log, block, fast)
+
+
+def until(log, key, value):
+    """Waits until the status line says so."""
+    end = time.monotonic() + 30
+    while log.status()[key] != value:
+        assert time.monotonic() < end, log.status()
+        time.sleep(0.05)
+
+
+def test_cleaner_with_a_refused_block_that_goes_by_itself(log):
+    """A cleaner's last flush meets a block that the origin refuses, and that is in a new generation then. The origin takes
+    it before the cleaner looks. The log is empty all the same: no replay brings the block over a later write to the origin."""
+    run(os.environ["FOREBAY_LOAD"])
+    refusing(log).create(block_size=BLOCK, high_mark=99, low_mark=98)
+    block = BAD * 512 // BLOCK
+    log.write(0, noise(BLOCK, 1))
+    run("dmsetup suspend --noflush --nolockfs bad")
+    with subprocess.Popen(f"exec dmsetup message {NAME} 0 cleaner", shell=True) as cleaner:
+        until(log, "mode", "cleaning")
+        assert start_write(block, noise(BLOCK, 2)).wait() == 0
+        run("dmsetup resume bad")
+        until(log, "refused", 1)
+        error_table(False, log.sectors)
+        until(log, "refused", 0)
+        log.message("latency on")
+        assert cleaner.wait() == 0
+    assert (log.status()["mode"], log.status()["used"]) == ("cleaner", 0)
+    later = noise(BLOCK, 3)
+    assert start_write(block, later).wait() == 0
+    log.again()
+    assert log.read(block * BLOCK, BLOCK) == later
