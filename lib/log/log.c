@@ -27,11 +27,15 @@
 
 #define TRY_AGAIN	1	/* beside 0 and -1 */
 
-/* A description of the file that is ours alone: the caller's may be write-only. */
+/*
+ * A description of the file that is ours alone: the caller's may be write-only. A program that has closed
+ * its standard output or error may still print: so the log never has one of these numbers.
+ */
 static int own_description(int fd)
 {
 	char path[40];
 	struct stat st;
+	int own, above;
 
 	if (fstat(fd, &st))
 		return -1;
@@ -40,7 +44,12 @@ static int own_description(int fd)
 		return -1;
 	}
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	return open(path, O_RDWR | O_CLOEXEC);
+	own = open(path, O_RDWR | O_CLOEXEC);
+	if (own < 0 || own > STDERR_FILENO)
+		return own;
+	above = fcntl(own, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	close(own);
+	return above;
 }
 
 static int take_options(struct forebay_log *log, const struct forebay_log_options *options)
