@@ -164,7 +164,7 @@ int space_start(struct forebay_log *log)
 	log->mapped = first;
 	log->size = size;
 	if (extend(log, log->end, size, &place) || map_piece(log, first, size, true) ||
-	    populate(log, log->end, size)) {
+	    populate(log, first, size)) {
 		undo(log, log->end);
 		space_unmap(log);
 		return -1;
