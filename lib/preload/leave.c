@@ -120,6 +120,8 @@ static void leave_both(int fd, int new)
 	struct entry *entry = fd == new ? NULL : entry_find(new);
 
 	leave(fd);
+	if (fd != new)
+		leave_own(new);
 	if (entry && entry->process == getpid()) {
 		leave(new);
 		entry_forget(entry);

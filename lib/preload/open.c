@@ -154,6 +154,7 @@ static void forget(int fd)
 {
 	struct entry *entry = entry_find(fd);
 
+	leave_own(fd);
 	if (!entry || entry->process != getpid())
 		return;
 	leave(fd);

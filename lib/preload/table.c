@@ -26,6 +26,7 @@ enum { FREE, TAKEN, PLAIN };
 static struct entry *table[MAX_FD];
 static pthread_mutex_t table_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct entry *used, *unused;	/* lists under table_mutex */
+static struct entry *own[MAX_FD];	/* by the number of the log's own descriptor */
 static unsigned int *claims;		/* the first one counts those given out */
 
 /**
@@ -40,6 +41,12 @@ struct entry *entry_find(int fd)
 	return fd < 0 || fd >= MAX_FD ? NULL : __atomic_load_n(&table[fd], __ATOMIC_ACQUIRE);
 }
 
+static void set_own(int fd, struct entry *entry)
+{
+	if (fd < MAX_FD)
+		__atomic_store_n(&own[fd], entry, __ATOMIC_RELEASE);
+}
+
 /* The log's descriptor is closed so that the lock on the file is the parent's alone. */
 static void after_fork(void)
 {
@@ -51,6 +58,7 @@ static void after_fork(void)
 		entry->inherited = true;
 		entry->process = getpid();
 		if (entry->log && entry->log->fd >= 0) {
+			set_own(entry->log->fd, NULL);
 			REAL(close)(entry->log->fd);
 			entry->log->fd = -1;
 		}
@@ -122,6 +130,8 @@ static void insert(struct entry *entry, int fd, int flags, struct forebay_log *l
 	entry->position = 0;
 	entry->next = used;
 	used = entry;
+	if (log)
+		set_own(log->fd, entry);
 	__atomic_store_n(&table[fd], entry, __ATOMIC_RELEASE);
 }
 
@@ -245,6 +255,7 @@ void entry_leave(struct entry *entry)
 	log = entry->log;
 	entry->log = NULL;
 	if (log && log->fd >= 0) {
+		set_own(log->fd, NULL);
 		forebay_log_close(log);
 		if (entry->claimed) {
 			REAL(lseek)(entry->fd, entry->position, SEEK_SET);
@@ -327,6 +338,20 @@ bool entry_size(dev_t device, ino_t inode, off_t *size)
 	mapped = entry_end(entry, size);
 	pthread_mutex_unlock(&entry->mutex);
 	return mapped;
+}
+
+/**
+ * leave_own - leave the log that has this descriptor for itself: the program is about to close it
+ * @fd: any number
+ *
+ * Context: any thread; waits for storage.
+ */
+void leave_own(int fd)
+{
+	struct entry *entry = fd < 0 || fd >= MAX_FD ? NULL : __atomic_load_n(&own[fd], __ATOMIC_ACQUIRE);
+
+	if (entry)
+		leave(entry->fd);
 }
 
 /**

@@ -48,6 +48,7 @@ void entry_settle(struct entry *entry);
 struct entry *entry_of_file(dev_t device, ino_t inode);
 bool entry_end(struct entry *entry, off_t *end);
 bool entry_size(dev_t device, ino_t inode, off_t *size);
+void leave_own(int fd);
 void leave(int fd);
 
 #endif
