@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Calls that open and close files. A file whose name matches gets its size before it is opened; if it is
- * opened for writing alone, and this process doesn't have it open already, it becomes a log.
+ * Calls that open and close files. A file whose name matches, and a log of this process by any name, gets its size
+ * before it is opened. If the name matches, and the file is opened for writing alone, and this process doesn't have
+ * it open already, it becomes a log.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +20,7 @@
 /**
  * open_prepare - cut what a crash left of a file, and settle the log if this process has it; errno stays
  * @directory: as for openat(2)
- * @path: its name matches
+ * @path: its name matches, or leads to a log of this process
  * @purpose: of what follows; a file that is read or written by another descriptor can't go on as a log
  *
  * Context: any thread; waits for storage.
@@ -47,7 +48,7 @@ bool open_prepare(int directory, const char *path, enum purpose purpose)
 	}
 	fd = REAL(openat)(directory, path, O_RDWR | O_CLOEXEC);
 	if (fd >= 0) {
-		free = forebay_log_recover(fd) >= 0 || errno != EBUSY || purpose == TO_READ;
+		free = table_recover(fd) >= 0 || errno != EBUSY || purpose == TO_READ;
 		REAL(close)(fd);
 	}
 out:
@@ -65,11 +66,14 @@ static int refuse(const char *path)
 
 static int open_any(int directory, const char *path, int flags, mode_t mode)
 {
-	bool match = !(flags & (O_PATH | O_DIRECTORY)) && settings_match(path);
+	bool opens = !(flags & (O_PATH | O_DIRECTORY)) && !table_opens;
+	bool match = opens && settings_match(path);
 	bool writes = (flags & O_ACCMODE) != O_RDONLY;
+	struct stat st;
 	int fd;
 
-	if (match && !open_prepare(directory, path, writes ? TO_WRITE : TO_READ))
+	if ((match || (opens && entry_of_path(directory, path, &st))) &&
+	    !open_prepare(directory, path, writes ? TO_WRITE : TO_READ))
 		return refuse(path);
 	fd = REAL(openat)(directory, path, flags, mode);
 	if (fd < 0 || !match || (flags & O_ACCMODE) != O_WRONLY || flags & O_DIRECT || !entry_add(fd, flags))
@@ -135,8 +139,10 @@ CALL int __openat64_2(int directory, const char *path, int flags)
 static int prepare_stream(const char *path, const char *mode)
 {
 	bool writes = mode[0] != 'r' || strchr(mode, '+');
+	struct stat st;
 
-	if (!settings_match(path) || open_prepare(AT_FDCWD, path, writes ? TO_WRITE : TO_READ))
+	if (!(settings_match(path) || entry_of_path(AT_FDCWD, path, &st)) ||
+	    open_prepare(AT_FDCWD, path, writes ? TO_WRITE : TO_READ))
 		return 0;
 	return refuse(path);
 }

@@ -152,7 +152,9 @@ CALL int ftruncate64(int fd, off64_t length)
 
 CALL int truncate(const char *path, off_t length)
 {
-	if (!settings_match(path) || open_prepare(AT_FDCWD, path, TO_CUT))
+	struct stat st;
+
+	if (!(settings_match(path) || entry_of_path(AT_FDCWD, path, &st)) || open_prepare(AT_FDCWD, path, TO_CUT))
 		return REAL(truncate)(path, length);
 	errno = EBUSY;
 	return -1;

@@ -29,6 +29,8 @@ static struct entry *used, *unused;	/* lists under table_mutex */
 static struct entry *own[MAX_FD];	/* by the number of the log's own descriptor */
 static unsigned int *claims;		/* the first one counts those given out */
 
+__thread bool table_opens;
+
 /**
  * entry_find - the entry of a descriptor
  * @fd: any number
@@ -153,7 +155,9 @@ int entry_add(int fd, int flags)
 	if (!claims || fd >= MAX_FD || fstat(fd, &st) || !S_ISREG(st.st_mode))
 		return 0;
 	if (!entry_of_file(st.st_dev, st.st_ino) && !others_have(fd, &st)) {
+		table_opens = true;
 		log = forebay_log_open(fd, settings_options());
+		table_opens = false;
 		if (!log)
 			return errno == EBUSY ? -1 : 0;
 	}
@@ -189,6 +193,23 @@ void entry_forget(struct entry *entry)
 		unused = entry;
 	}
 	pthread_mutex_unlock(&table_mutex);
+}
+
+/**
+ * table_recover - cut what a crash left of a log
+ * @fd: of its file
+ *
+ * Context: any thread; waits for storage.
+ * Return: as forebay_log_recover().
+ */
+off_t table_recover(int fd)
+{
+	off_t end;
+
+	table_opens = true;
+	end = forebay_log_recover(fd);
+	table_opens = false;
+	return end;
 }
 
 /**
@@ -338,6 +359,26 @@ bool entry_size(dev_t device, ino_t inode, off_t *size)
 	mapped = entry_end(entry, size);
 	pthread_mutex_unlock(&entry->mutex);
 	return mapped;
+}
+
+/**
+ * entry_of_path - the entry of the file that a path leads to, by whatever name
+ * @directory: as for openat(2)
+ * @path: any
+ * @st: set to what the file is
+ *
+ * Context: any thread; errno stays.
+ * Return: an entry, found without its mutex; NULL if there is none.
+ */
+struct entry *entry_of_path(int directory, const char *path, struct stat *st)
+{
+	struct entry *entry = NULL;
+	int err = errno;
+
+	if (__atomic_load_n(&used, __ATOMIC_RELAXED) && !REAL(fstatat)(directory, path, st, 0))
+		entry = entry_of_file(st->st_dev, st->st_ino);
+	errno = err;
+	return entry;
 }
 
 /**

@@ -12,6 +12,7 @@
 #include <forebay-log.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 /* Larger numbers are never logs. */
@@ -38,6 +39,9 @@ struct entry {
 	struct entry *next;		/* under the table's own lock */
 };
 
+/* Set while this thread is in the library, which opens the file once more: that open is not the program's. */
+extern __thread bool table_opens;
+
 struct entry *entry_find(int fd);
 int entry_add(int fd, int flags);
 void entry_forget(struct entry *entry);
@@ -48,6 +52,8 @@ void entry_settle(struct entry *entry);
 struct entry *entry_of_file(dev_t device, ino_t inode);
 bool entry_end(struct entry *entry, off_t *end);
 bool entry_size(dev_t device, ino_t inode, off_t *size);
+off_t table_recover(int fd);
+struct entry *entry_of_path(int directory, const char *path, struct stat *st);
 void leave_own(int fd);
 void leave(int fd);
 
