@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "claim.h"
 #include "open.h"
 #include "real.h"
 #include "settings.h"

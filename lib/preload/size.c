@@ -8,6 +8,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "claim.h"
 #include "open.h"
 #include "real.h"
 #include "settings.h"

@@ -20,9 +20,6 @@
 
 #define NR_CLAIMS	16384
 
-/* Of a claim: a process has the log, or all write by themselves. */
-enum { FREE, TAKEN, PLAIN };
-
 static struct entry *table[MAX_FD];
 static pthread_mutex_t table_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct entry *used, *unused;	/* lists under table_mutex */
@@ -112,17 +109,30 @@ static struct entry *new_entry(void)
 	return entry;
 }
 
+/* The numbers come round. One that an entry still has is left out, as long as there is another. */
+static unsigned int *new_claim(void)
+{
+	struct entry *entry = NULL;
+	unsigned int number = 0;
+
+	for (int tries = 0; tries < NR_CLAIMS && (entry || !number); tries++) {
+		number = __atomic_add_fetch(&claims[0], 1, __ATOMIC_RELAXED) % (NR_CLAIMS - 1) + 1;
+		entry = used;
+		while (entry && entry->claim != &claims[number])
+			entry = entry->next;
+	}
+	return &claims[number];
+}
+
 /* Fills in a new entry, and puts it into the table. */
 static void insert(struct entry *entry, int fd, int flags, struct forebay_log *log, const struct stat *st)
 {
-	unsigned int number = __atomic_add_fetch(&claims[0], 1, __ATOMIC_RELAXED) % (NR_CLAIMS - 1) + 1;
-
 	entry->fd = fd;
 	entry->device = st->st_dev;
 	entry->inode = st->st_ino;
 	entry->appends = flags & O_APPEND;
 	entry->syncs = flags & (O_SYNC | O_DSYNC);
-	entry->claim = &claims[number];
+	entry->claim = new_claim();
 	__atomic_store_n(entry->claim, FREE, __ATOMIC_RELAXED);
 	entry->process = getpid();
 	entry->inherited = false;
@@ -210,53 +220,6 @@ off_t table_recover(int fd)
 	end = forebay_log_recover(fd);
 	table_opens = false;
 	return end;
-}
-
-/**
- * entry_claim - take the log for this process, if it may append
- * @entry: not left
- *
- * Processes that share a descriptor by fork(2) agree at the first write. If the process that opened the file
- * writes first, it has the log until it leaves the entry. If a child does, all of them write by themselves.
- * Context: holds the entry's mutex.
- * Return: true if it may; false with errno, which is 0 if it is to write by itself, and the entry is left.
- */
-bool entry_claim(struct entry *entry)
-{
-	bool ours = !entry->inherited;
-	unsigned int before = FREE;
-
-	if (entry->claimed)
-		return true;
-	if (__atomic_compare_exchange_n(entry->claim, &before, ours ? TAKEN : PLAIN, false, __ATOMIC_SEQ_CST,
-					__ATOMIC_SEQ_CST) && ours) {
-		entry->claimed = true;
-		return true;
-	}
-	errno = before == TAKEN ? EIO : 0;
-	if (before == TAKEN)
-		settings_say("a child of fork", "can't write to the log of its parent");
-	else
-		entry_leave(entry);
-	return false;
-}
-
-/**
- * entry_is_parents - has a parent of this process the log, and goes on with it?
- * @entry: any
- *
- * If the parent has not written yet, it will write by itself.
- * Context: holds the entry's mutex.
- * Return: true if so: then this process must neither write to the file nor truncate it.
- */
-bool entry_is_parents(struct entry *entry)
-{
-	unsigned int before = FREE;
-
-	return entry->inherited &&
-	       !__atomic_compare_exchange_n(entry->claim, &before, PLAIN, false, __ATOMIC_SEQ_CST,
-					    __ATOMIC_SEQ_CST) &&
-	       before == TAKEN;
 }
 
 /**
@@ -353,7 +316,7 @@ bool entry_size(dev_t device, ino_t inode, off_t *size)
 	struct entry *entry = __atomic_load_n(&used, __ATOMIC_RELAXED) ? entry_of_file(device, inode) : NULL;
 	bool mapped;
 
-	if (!entry)
+	if (!entry || entry->inherited)
 		return false;
 	pthread_mutex_lock(&entry->mutex);
 	mapped = entry_end(entry, size);

@@ -18,6 +18,9 @@
 /* Larger numbers are never logs. */
 #define MAX_FD	65536
 
+/* Of a claim: a process has the log, or all write by themselves. */
+enum { FREE, TAKEN, PLAIN };
+
 struct entry {
 	pthread_mutex_t mutex;
 	pthread_cond_t idle;		/* users fell to 0 */
@@ -45,8 +48,6 @@ extern __thread bool table_opens;
 struct entry *entry_find(int fd);
 int entry_add(int fd, int flags);
 void entry_forget(struct entry *entry);
-bool entry_claim(struct entry *entry);
-bool entry_is_parents(struct entry *entry);
 void entry_leave(struct entry *entry);
 void entry_settle(struct entry *entry);
 struct entry *entry_of_file(dev_t device, ino_t inode);
