@@ -137,6 +137,7 @@ static void insert(struct entry *entry, int fd, int flags, struct forebay_log *l
 	entry->process = getpid();
 	entry->inherited = false;
 	entry->log = log;
+	entry->left = !log;
 	entry->claimed = false;
 	entry->named = false;
 	entry->position = 0;
@@ -148,38 +149,75 @@ static void insert(struct entry *entry, int fd, int flags, struct forebay_log *l
 }
 
 /**
+ * entry_is_of - whether an entry is that of a file
+ * @entry: found without its mutex: it may have been forgotten since, and be another file's now
+ * @device: as stat(2) has it
+ * @inode: the same
+ *
+ * Context: holds the entry's mutex.
+ * Return: true if it is.
+ */
+bool entry_is_of(const struct entry *entry, dev_t device, ino_t inode)
+{
+	return entry->device == device && entry->inode == inode;
+}
+
+/* At most one of several entries of a file is not left: that one is found. The caller holds table_mutex. */
+static struct entry *find_file(dev_t device, ino_t inode)
+{
+	struct entry *found = NULL;
+
+	for (struct entry *entry = used; entry; entry = entry->next) {
+		if (!entry_is_of(entry, device, inode))
+			continue;
+		found = entry;
+		if (!__atomic_load_n(&entry->left, __ATOMIC_ACQUIRE))
+			break;
+	}
+	return found;
+}
+
+/**
  * entry_add - make a log of a descriptor that was opened for writing alone
  * @fd: the descriptor
  * @flags: of its open(2)
  *
- * A file that can't be a log stays as it is.
+ * A file that can't be a log stays as it is. Another thread may open the file, too, at any moment: so the
+ * other descriptors are looked for before, and again once the entry is in the table, where that thread looks.
  * Context: any thread; waits for storage if a crash left something.
  * Return: 0; -1 with EBUSY if another process has the log: writing beside it would destroy it.
  */
 int entry_add(int fd, int flags)
 {
+	struct entry *entry, *other;
 	struct forebay_log *log = NULL;
-	struct entry *entry = NULL;
+	int own_fd = -1;
 	struct stat st;
 
 	if (!claims || fd >= MAX_FD || fstat(fd, &st) || !S_ISREG(st.st_mode))
 		return 0;
-	if (!entry_of_file(st.st_dev, st.st_ino) && !others_have(fd, &st)) {
+	if (!entry_of_file(st.st_dev, st.st_ino) && !others_have(fd, -1, &st)) {
 		table_opens = true;
 		log = forebay_log_open(fd, settings_options());
 		table_opens = false;
 		if (!log)
 			return errno == EBUSY ? -1 : 0;
+		own_fd = log->fd;
 	}
 	pthread_mutex_lock(&table_mutex);
+	other = find_file(st.st_dev, st.st_ino);
 	entry = new_entry();
 	if (entry)
 		insert(entry, fd, flags, log, &st);
 	pthread_mutex_unlock(&table_mutex);
+	if (other)
+		entry_leave_file(other, &st);
+	if (!entry && log)
+		forebay_log_close(log);
+	else if (log && others_have(fd, own_fd, &st))
+		leave(fd);
 	if (entry)
 		fcntl(fd, F_SETFD, FD_CLOEXEC);
-	else if (log)
-		forebay_log_close(log);
 	return 0;
 }
 
@@ -246,7 +284,23 @@ void entry_leave(struct entry *entry)
 			__atomic_store_n(entry->claim, PLAIN, __ATOMIC_SEQ_CST);
 		}
 	}
+	__atomic_store_n(&entry->left, true, __ATOMIC_RELEASE);
 	errno = err;
+}
+
+/**
+ * entry_leave_file - leave a log that was found without a lock
+ * @entry: may have been forgotten since
+ * @file: which file it was found for
+ *
+ * Context: any thread; waits for storage.
+ */
+void entry_leave_file(struct entry *entry, const struct stat *file)
+{
+	pthread_mutex_lock(&entry->mutex);
+	if (entry_is_of(entry, file->st_dev, file->st_ino))
+		entry_leave(entry);
+	pthread_mutex_unlock(&entry->mutex);
 }
 
 /**
@@ -274,9 +328,7 @@ struct entry *entry_of_file(dev_t device, ino_t inode)
 	struct entry *entry;
 
 	pthread_mutex_lock(&table_mutex);
-	for (entry = used; entry; entry = entry->next)
-		if (entry->device == device && entry->inode == inode)
-			break;
+	entry = find_file(device, inode);
 	pthread_mutex_unlock(&table_mutex);
 	return entry;
 }
@@ -319,7 +371,7 @@ bool entry_size(dev_t device, ino_t inode, off_t *size)
 	if (!entry || entry->inherited)
 		return false;
 	pthread_mutex_lock(&entry->mutex);
-	mapped = entry_end(entry, size);
+	mapped = entry_is_of(entry, device, inode) && entry_end(entry, size);
 	pthread_mutex_unlock(&entry->mutex);
 	return mapped;
 }

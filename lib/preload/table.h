@@ -35,6 +35,7 @@ struct entry {
 	pid_t process;			/* the one that this memory is of; a child of vfork(2) is another */
 	bool inherited;			/* a parent made the entry */
 	struct forebay_log *log;	/* NULL: left */
+	bool left;			/* the file has its size; also read without mutex */
 	bool claimed;			/* by this process */
 	bool named;			/* an fsync() has made the file's name durable */
 	int users;			/* syncs in progress; the log stays until they are done */
@@ -49,7 +50,9 @@ struct entry *entry_find(int fd);
 int entry_add(int fd, int flags);
 void entry_forget(struct entry *entry);
 void entry_leave(struct entry *entry);
+void entry_leave_file(struct entry *entry, const struct stat *file);
 void entry_settle(struct entry *entry);
+bool entry_is_of(const struct entry *entry, dev_t device, ino_t inode);
 struct entry *entry_of_file(dev_t device, ino_t inode);
 bool entry_end(struct entry *entry, off_t *end);
 bool entry_size(dev_t device, ino_t inode, off_t *size);
