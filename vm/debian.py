@@ -106,7 +106,7 @@ def archives(release):
                 if line.startswith("VERSION_CODENAME="))
     lines = set()
     for line in listed.splitlines():
-        address, suite, component = line.split()
+        address, suite, component, *_ = [*line.split(), "", ""]       # an archive without suites has no components
         if re.fullmatch(rf"{here}(-updates|-security)?", suite) and component == "main":
             lines.add(f"deb {address} {suite.replace(here, RELEASES[release])} main")
     if not lines:

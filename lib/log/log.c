@@ -25,11 +25,17 @@
 #define MAX_AHEAD		((__u64)16 << 30)	/* bytes; the addresses suffice for some such steps */
 #define MAX_APPEND		((__u64)64 << 30)
 
-/* A description of the file that is ours alone: the caller's may be write-only. */
+#define TRY_AGAIN	1	/* beside 0 and -1 */
+
+/*
+ * A description of the file that is ours alone: the caller's may be write-only. A program that has closed
+ * its standard output or error may still print: so the log never has one of these numbers.
+ */
 static int own_description(int fd)
 {
 	char path[40];
 	struct stat st;
+	int own, above;
 
 	if (fstat(fd, &st))
 		return -1;
@@ -38,7 +44,12 @@ static int own_description(int fd)
 		return -1;
 	}
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	return open(path, O_RDWR | O_CLOEXEC);
+	own = open(path, O_RDWR | O_CLOEXEC);
+	if (own < 0 || own > STDERR_FILENO)
+		return own;
+	above = fcntl(own, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	close(own);
+	return above;
 }
 
 static int take_options(struct forebay_log *log, const struct forebay_log_options *options)
@@ -133,24 +144,32 @@ static bool has_space(const struct forebay_log *log, __u64 total)
 	return log->limit >= log->end + total;
 }
 
+/* A thread that waited may run only after the log was settled, when no worker is left to wait for. */
+static bool can_grow(const struct forebay_log *log)
+{
+	return log->is_mapped && !log->settling;
+}
+
 /*
- * Waits until the log has space: 0, or -1 with errno. The caller holds mutex, and another thread may append
- * while it waits.
+ * Waits until the log has space: 0, or -1 with errno; TRY_AGAIN: the log is settled. The caller holds mutex,
+ * and another thread may append while it waits.
  */
 static int wait_for_space(struct forebay_log *log, __u64 total)
 {
 	if (has_space(log, total))
 		return 0;
 	log->grow_error = 0;
-	while (!log->settling && !has_space(log, total) && !log->grow_error) {
+	while (can_grow(log) && !has_space(log, total) && !log->grow_error) {
 		if (log->wanted < log->end + total)
 			log->wanted = log->end + total;
 		pthread_cond_signal(&log->wake);
 		pthread_cond_wait(&log->grown, &log->mutex);
 	}
-	if (!log->settling && has_space(log, total))
+	if (!can_grow(log))
+		return TRY_AGAIN;
+	if (has_space(log, total))
 		return 0;
-	errno = log->settling ? EAGAIN : log->grow_error;
+	errno = log->grow_error;
 	return -1;
 }
 
@@ -164,31 +183,35 @@ static void copy_parts(struct forebay_log *log, const struct iovec *parts, int n
 	slot_write(&log->place->append[log->nr_appends++ % 2], log->salt, log->from, log->end, log->data_crc);
 }
 
-/* One attempt. EAGAIN: try again. NO_ADDRESSES: the log is to be mapped anew. */
+/*
+ * One attempt: 0, or TRY_AGAIN; -1 with errno. That may be EAGAIN, of pthread_create(3), or of mmap(2) after
+ * mlockall(2). NO_ADDRESSES: the log is to be mapped anew.
+ */
 static int try_append(struct forebay_log *log, const struct iovec *parts, int n, __u64 total)
 {
-	bool mapped;
-	int ret = -1;
+	int ret;
 
 	pthread_mutex_lock(&log->mutex);
 	while (log->settling)
 		pthread_cond_wait(&log->grown, &log->mutex);
-	mapped = log->is_mapped;
-	if (mapped && !wait_for_space(log, total)) {
+	if (!log->is_mapped) {
+		pthread_mutex_unlock(&log->mutex);
+		return start(log) ? -1 : TRY_AGAIN;
+	}
+	ret = wait_for_space(log, total);
+	if (!ret) {
 		copy_parts(log, parts, n);
 		if (worker_needed(log))
 			pthread_cond_signal(&log->wake);
-		ret = 0;
 	}
 	pthread_mutex_unlock(&log->mutex);
-	if (!mapped && !start(log))
-		errno = EAGAIN;
 	return ret;
 }
 
 int forebay_log_appendv(struct forebay_log *log, const struct iovec *parts, int n)
 {
 	__u64 total = 0;
+	int ret;
 
 	for (int i = 0; i < n; i++)
 		total += parts[i].iov_len;
@@ -198,15 +221,12 @@ int forebay_log_appendv(struct forebay_log *log, const struct iovec *parts, int 
 	}
 	if (!total)
 		return 0;
-	while (try_append(log, parts, n, total)) {
-		int err = errno;
-
-		if (err == NO_ADDRESSES && forebay_log_settle(log))
-			return -1;
-		if (err != EAGAIN && err != NO_ADDRESSES)
-			return -1;
-	}
-	return 0;
+	do {
+		ret = try_append(log, parts, n, total);
+		if (ret < 0 && errno == NO_ADDRESSES)
+			ret = forebay_log_settle(log) ? -1 : TRY_AGAIN;
+	} while (ret == TRY_AGAIN);
+	return ret;
 }
 
 int forebay_log_append(struct forebay_log *log, const void *data, size_t length)

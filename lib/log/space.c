@@ -81,6 +81,19 @@ static bool is_too_large(__u64 size)
 	return !getrlimit(RLIMIT_FSIZE, &limit) && limit.rlim_cur != RLIM_INFINITY && size > limit.rlim_cur;
 }
 
+/*
+ * Makes the file's size durable: 0, or -1 with errno. Where appended bytes get durable by fdatasync(2), too,
+ * the error may be theirs. The kernel reports it once, so the next sync of the program fails by log->error.
+ */
+static int sync_space(struct forebay_log *log)
+{
+	if (!fdatasync(log->fd))
+		return 0;
+	if (log->is_mapped && !log->is_dax && !log->error)
+		log->error = errno;
+	return -1;
+}
+
 /* Makes the file @size bytes long, which ends in a place like @place: 0, or -1 with errno. */
 static int extend(struct forebay_log *log, __u64 from, __u64 size, struct place *place)
 {
@@ -100,7 +113,7 @@ static int extend(struct forebay_log *log, __u64 from, __u64 size, struct place 
 			errno = ENOSPC;
 		return -1;
 	}
-	return fdatasync(log->fd);
+	return sync_space(log);
 }
 
 static int reserve(struct forebay_log *log, __u64 end)
@@ -151,7 +164,7 @@ int space_start(struct forebay_log *log)
 	log->mapped = first;
 	log->size = size;
 	if (extend(log, log->end, size, &place) || map_piece(log, first, size, true) ||
-	    populate(log, log->end, size)) {
+	    populate(log, first, size)) {
 		undo(log, log->end);
 		space_unmap(log);
 		return -1;

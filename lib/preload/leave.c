@@ -5,6 +5,7 @@
 #include <aio.h>
 #include <fcntl.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/sendfile.h>
@@ -120,6 +121,8 @@ static void leave_both(int fd, int new)
 	struct entry *entry = fd == new ? NULL : entry_find(new);
 
 	leave(fd);
+	if (fd != new)
+		leave_own(new);
 	if (entry && entry->process == getpid()) {
 		leave(new);
 		entry_forget(entry);
@@ -138,6 +141,22 @@ CALL int dup3(int fd, int new, int flags)
 	return REAL(dup3)(fd, new, flags);
 }
 
+/* A log has a lock on its file itself. A lock of the program on the whole file would wait for that one. */
+static bool is_lock(int command)
+{
+	return command == F_SETLK || command == F_SETLKW || command == F_GETLK || command == F_OFD_SETLK ||
+	       command == F_OFD_SETLKW || command == F_OFD_GETLK;
+}
+
+CALL int lockf(int fd, int command, off_t length)
+{
+	leave(fd);
+	return REAL(lockf)(fd, command, length);
+}
+
+CALL int lockf64(int fd, int command, off64_t length)
+	SAME_AS("lockf");
+
 CALL int fcntl(int fd, int command, ...)
 {
 	va_list arguments;
@@ -146,7 +165,7 @@ CALL int fcntl(int fd, int command, ...)
 	va_start(arguments, command);
 	argument = va_arg(arguments, void *);
 	va_end(arguments);
-	if (command == F_DUPFD || command == F_DUPFD_CLOEXEC || command == F_SETFL ||
+	if (command == F_DUPFD || command == F_DUPFD_CLOEXEC || command == F_SETFL || is_lock(command) ||
 	    (command == F_SETFD && !((uintptr_t)argument & FD_CLOEXEC)))
 		leave(fd);
 	return REAL(fcntl)(fd, command, argument);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Calls that open and close files. A file whose name matches gets its size before it is opened; if it is
- * opened for writing alone, and this process doesn't have it open already, it becomes a log.
+ * Calls that open and close files. A file whose name matches, and a log of this process by any name, gets its
+ * size before it is opened. If the name matches, and the file is opened for writing alone, and this process
+ * doesn't have it open already, it becomes a log.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -11,15 +12,29 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "claim.h"
 #include "open.h"
 #include "real.h"
 #include "settings.h"
 #include "table.h"
 
+/* Cuts what a crash left of a file. Returns false if another description has its lock. */
+static bool recover(int directory, const char *path)
+{
+	int fd = REAL(openat)(directory, path, O_RDWR | O_CLOEXEC);
+	bool free;
+
+	if (fd < 0)
+		return true;
+	free = table_recover(fd) >= 0 || errno != EBUSY;
+	REAL(close)(fd);
+	return free;
+}
+
 /**
- * open_prepare - cut what a crash left of a file, and settle the log if this process has it; errno stays
+ * open_prepare - cut what a crash left of a file, and leave the log if this process has it; errno stays
  * @directory: as for openat(2)
- * @path: its name matches
+ * @path: its name matches, or leads to a log of this process
  * @purpose: of what follows; a file that is read or written by another descriptor can't go on as a log
  *
  * Context: any thread; waits for storage.
@@ -27,29 +42,26 @@
  */
 bool open_prepare(int directory, const char *path, enum purpose purpose)
 {
-	int err = errno, fd;
-	struct entry *entry;
 	bool free = true;
+	struct entry *entry;
+	int err = errno;
 	struct stat st;
 
 	if (REAL(fstatat)(directory, path, &st, 0) || !S_ISREG(st.st_mode))
 		goto out;
 	entry = entry_of_file(st.st_dev, st.st_ino);
-	if (entry) {
-		pthread_mutex_lock(&entry->mutex);
-		free = purpose == TO_READ || !entry_is_parents(entry);
-		if (purpose == TO_CUT)
-			entry_settle(entry);
-		else
-			entry_leave(entry);
-		pthread_mutex_unlock(&entry->mutex);
+	if (!entry && !recover(directory, path)) {
+		entry = entry_of_file(st.st_dev, st.st_ino);	/* another thread has just made a log of it */
+		free = entry || purpose == TO_READ;
+	}
+	if (!entry)
 		goto out;
+	pthread_mutex_lock(&entry->mutex);
+	if (entry_is_of(entry, st.st_dev, st.st_ino)) {
+		free = purpose == TO_READ || !entry_is_parents(entry);
+		entry_leave(entry);
 	}
-	fd = REAL(openat)(directory, path, O_RDWR | O_CLOEXEC);
-	if (fd >= 0) {
-		free = forebay_log_recover(fd) >= 0 || errno != EBUSY || purpose == TO_READ;
-		REAL(close)(fd);
-	}
+	pthread_mutex_unlock(&entry->mutex);
 out:
 	errno = err;
 	return free;
@@ -63,16 +75,37 @@ static int refuse(const char *path)
 	return -1;
 }
 
+/* Another thread may have made a log of the file since open_prepare(). Returns @fd; errno stays. */
+static int leave_others(int fd)
+{
+	struct entry *entry;
+	struct stat st;
+
+	if (REAL(fstat)(fd, &st))
+		return fd;
+	entry = entry_of_file(st.st_dev, st.st_ino);
+	if (entry)
+		entry_leave_file(entry, &st);
+	return fd;
+}
+
 static int open_any(int directory, const char *path, int flags, mode_t mode)
 {
-	bool match = !(flags & (O_PATH | O_DIRECTORY)) && settings_match(path);
+	bool opens = !(flags & (O_PATH | O_DIRECTORY)) && !table_opens;
+	bool match = opens && settings_match(path);
 	bool writes = (flags & O_ACCMODE) != O_RDONLY;
+	struct stat st;
 	int fd;
 
-	if (match && !open_prepare(directory, path, writes ? TO_WRITE : TO_READ))
+	if ((match || (opens && entry_of_path(directory, path, &st))) &&
+	    !open_prepare(directory, path, writes ? TO_WRITE : TO_READ))
 		return refuse(path);
 	fd = REAL(openat)(directory, path, flags, mode);
-	if (fd < 0 || !match || (flags & O_ACCMODE) != O_WRONLY || flags & O_DIRECT || !entry_add(fd, flags))
+	if (fd < 0 || !match)
+		return fd;
+	if ((flags & O_ACCMODE) != O_WRONLY || flags & O_DIRECT)
+		return leave_others(fd);
+	if (!entry_add(fd, flags))
 		return fd;
 	REAL(close)(fd);
 	return refuse(path);
@@ -135,8 +168,10 @@ CALL int __openat64_2(int directory, const char *path, int flags)
 static int prepare_stream(const char *path, const char *mode)
 {
 	bool writes = mode[0] != 'r' || strchr(mode, '+');
+	struct stat st;
 
-	if (!settings_match(path) || open_prepare(AT_FDCWD, path, writes ? TO_WRITE : TO_READ))
+	if (!(settings_match(path) || entry_of_path(AT_FDCWD, path, &st)) ||
+	    open_prepare(AT_FDCWD, path, writes ? TO_WRITE : TO_READ))
 		return 0;
 	return refuse(path);
 }
@@ -154,6 +189,7 @@ static void forget(int fd)
 {
 	struct entry *entry = entry_find(fd);
 
+	leave_own(fd);
 	if (!entry || entry->process != getpid())
 		return;
 	leave(fd);

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-enum purpose { TO_CUT, TO_READ, TO_WRITE };
+enum purpose { TO_READ, TO_WRITE };
 
 bool open_prepare(int directory, const char *path, enum purpose purpose);
 

@@ -14,12 +14,13 @@
 /**
  * others_have - has this process the file open in another way?
  * @fd: the descriptor that is known
+ * @own: that of its log, or -1
  * @file: of the file
  *
  * Context: any thread.
  * Return: true if it has, and if that can't be found out.
  */
-bool others_have(int fd, const struct stat *file)
+bool others_have(int fd, int own, const struct stat *file)
 {
 	DIR *list = opendir("/proc/self/fd");
 	bool found = !list;
@@ -29,7 +30,7 @@ bool others_have(int fd, const struct stat *file)
 	while (list && !found && (entry = readdir(list))) {
 		int other = atoi(entry->d_name);
 
-		if (entry->d_name[0] == '.' || other == fd || other == dirfd(list))
+		if (entry->d_name[0] == '.' || other == fd || other == own || other == dirfd(list))
 			continue;
 		found = !REAL(fstat)(other, &st) && st.st_dev == file->st_dev && st.st_ino == file->st_ino;
 	}

@@ -6,6 +6,6 @@
 #include <stdbool.h>
 #include <sys/stat.h>
 
-bool others_have(int fd, const struct stat *file);
+bool others_have(int fd, int own, const struct stat *file);
 
 #endif

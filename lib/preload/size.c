@@ -8,6 +8,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "claim.h"
 #include "open.h"
 #include "real.h"
 #include "settings.h"
@@ -150,9 +151,32 @@ CALL int ftruncate(int fd, off_t length)
 CALL int ftruncate64(int fd, off64_t length)
 	SAME_AS("ftruncate");
 
+/* No append comes between: it would map the file that is cut. */
+static int cut(struct entry *entry, const struct stat *st, const char *path, off_t length)
+{
+	int ret = -1;
+	bool still;
+
+	pthread_mutex_lock(&entry->mutex);
+	still = entry_is_of(entry, st->st_dev, st->st_ino);
+	if (still)
+		entry_settle(entry);
+	if (still && entry_is_parents(entry))
+		errno = EBUSY;
+	else
+		ret = REAL(truncate)(path, length);
+	pthread_mutex_unlock(&entry->mutex);
+	return ret;
+}
+
 CALL int truncate(const char *path, off_t length)
 {
-	if (!settings_match(path) || open_prepare(AT_FDCWD, path, TO_CUT))
+	struct stat st;
+	struct entry *entry = entry_of_path(AT_FDCWD, path, &st);
+
+	if (entry)
+		return cut(entry, &st, path, length);
+	if (!settings_match(path) || open_prepare(AT_FDCWD, path, TO_WRITE))
 		return REAL(truncate)(path, length);
 	errno = EBUSY;
 	return -1;

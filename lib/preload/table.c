@@ -20,13 +20,13 @@
 
 #define NR_CLAIMS	16384
 
-/* Of a claim: a process has the log, or all write by themselves. */
-enum { FREE, TAKEN, PLAIN };
-
 static struct entry *table[MAX_FD];
 static pthread_mutex_t table_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct entry *used, *unused;	/* lists under table_mutex */
+static struct entry *own[MAX_FD];	/* by the number of the log's own descriptor */
 static unsigned int *claims;		/* the first one counts those given out */
+
+__thread bool table_opens;
 
 /**
  * entry_find - the entry of a descriptor
@@ -40,6 +40,12 @@ struct entry *entry_find(int fd)
 	return fd < 0 || fd >= MAX_FD ? NULL : __atomic_load_n(&table[fd], __ATOMIC_ACQUIRE);
 }
 
+static void set_own(int fd, struct entry *entry)
+{
+	if (fd < MAX_FD)
+		__atomic_store_n(&own[fd], entry, __ATOMIC_RELEASE);
+}
+
 /* The log's descriptor is closed so that the lock on the file is the parent's alone. */
 static void after_fork(void)
 {
@@ -51,6 +57,7 @@ static void after_fork(void)
 		entry->inherited = true;
 		entry->process = getpid();
 		if (entry->log && entry->log->fd >= 0) {
+			set_own(entry->log->fd, NULL);
 			REAL(close)(entry->log->fd);
 			entry->log->fd = -1;
 		}
@@ -102,27 +109,72 @@ static struct entry *new_entry(void)
 	return entry;
 }
 
+/* The numbers come round. One that an entry still has is left out, as long as there is another. */
+static unsigned int *new_claim(void)
+{
+	struct entry *entry = NULL;
+	unsigned int number = 0;
+
+	for (int tries = 0; tries < NR_CLAIMS && (entry || !number); tries++) {
+		number = __atomic_add_fetch(&claims[0], 1, __ATOMIC_RELAXED) % (NR_CLAIMS - 1) + 1;
+		entry = used;
+		while (entry && entry->claim != &claims[number])
+			entry = entry->next;
+	}
+	return &claims[number];
+}
+
 /* Fills in a new entry, and puts it into the table. */
 static void insert(struct entry *entry, int fd, int flags, struct forebay_log *log, const struct stat *st)
 {
-	unsigned int number = __atomic_add_fetch(&claims[0], 1, __ATOMIC_RELAXED) % (NR_CLAIMS - 1) + 1;
-
 	entry->fd = fd;
 	entry->device = st->st_dev;
 	entry->inode = st->st_ino;
 	entry->appends = flags & O_APPEND;
 	entry->syncs = flags & (O_SYNC | O_DSYNC);
-	entry->claim = &claims[number];
+	entry->claim = new_claim();
 	__atomic_store_n(entry->claim, FREE, __ATOMIC_RELAXED);
 	entry->process = getpid();
 	entry->inherited = false;
 	entry->log = log;
+	entry->left = !log;
 	entry->claimed = false;
 	entry->named = false;
 	entry->position = 0;
 	entry->next = used;
 	used = entry;
+	if (log)
+		set_own(log->fd, entry);
 	__atomic_store_n(&table[fd], entry, __ATOMIC_RELEASE);
+}
+
+/**
+ * entry_is_of - whether an entry is that of a file
+ * @entry: found without its mutex: it may have been forgotten since, and be another file's now
+ * @device: as stat(2) has it
+ * @inode: the same
+ *
+ * Context: holds the entry's mutex.
+ * Return: true if it is.
+ */
+bool entry_is_of(const struct entry *entry, dev_t device, ino_t inode)
+{
+	return entry->device == device && entry->inode == inode;
+}
+
+/* At most one of several entries of a file is not left: that one is found. The caller holds table_mutex. */
+static struct entry *find_file(dev_t device, ino_t inode)
+{
+	struct entry *found = NULL;
+
+	for (struct entry *entry = used; entry; entry = entry->next) {
+		if (!entry_is_of(entry, device, inode))
+			continue;
+		found = entry;
+		if (!__atomic_load_n(&entry->left, __ATOMIC_ACQUIRE))
+			break;
+	}
+	return found;
 }
 
 /**
@@ -130,32 +182,42 @@ static void insert(struct entry *entry, int fd, int flags, struct forebay_log *l
  * @fd: the descriptor
  * @flags: of its open(2)
  *
- * A file that can't be a log stays as it is.
+ * A file that can't be a log stays as it is. Another thread may open the file, too, at any moment: so the
+ * other descriptors are looked for before, and again once the entry is in the table, where that thread looks.
  * Context: any thread; waits for storage if a crash left something.
  * Return: 0; -1 with EBUSY if another process has the log: writing beside it would destroy it.
  */
 int entry_add(int fd, int flags)
 {
+	struct entry *entry, *other;
 	struct forebay_log *log = NULL;
-	struct entry *entry = NULL;
+	int own_fd = -1;
 	struct stat st;
 
 	if (!claims || fd >= MAX_FD || fstat(fd, &st) || !S_ISREG(st.st_mode))
 		return 0;
-	if (!entry_of_file(st.st_dev, st.st_ino) && !others_have(fd, &st)) {
+	if (!entry_of_file(st.st_dev, st.st_ino) && !others_have(fd, -1, &st)) {
+		table_opens = true;
 		log = forebay_log_open(fd, settings_options());
+		table_opens = false;
 		if (!log)
 			return errno == EBUSY ? -1 : 0;
+		own_fd = log->fd;
 	}
 	pthread_mutex_lock(&table_mutex);
+	other = find_file(st.st_dev, st.st_ino);
 	entry = new_entry();
 	if (entry)
 		insert(entry, fd, flags, log, &st);
 	pthread_mutex_unlock(&table_mutex);
+	if (other)
+		entry_leave_file(other, &st);
+	if (!entry && log)
+		forebay_log_close(log);
+	else if (log && others_have(fd, own_fd, &st))
+		leave(fd);
 	if (entry)
 		fcntl(fd, F_SETFD, FD_CLOEXEC);
-	else if (log)
-		forebay_log_close(log);
 	return 0;
 }
 
@@ -182,50 +244,20 @@ void entry_forget(struct entry *entry)
 }
 
 /**
- * entry_claim - take the log for this process, if it may append
- * @entry: not left
+ * table_recover - cut what a crash left of a log
+ * @fd: of its file
  *
- * Processes that share a descriptor by fork(2) agree at the first write. If the process that opened the file
- * writes first, it has the log until it leaves the entry. If a child does, all of them write by themselves.
- * Context: holds the entry's mutex.
- * Return: true if it may; false with errno, which is 0 if it is to write by itself, and the entry is left.
+ * Context: any thread; waits for storage.
+ * Return: as forebay_log_recover().
  */
-bool entry_claim(struct entry *entry)
+off_t table_recover(int fd)
 {
-	bool ours = !entry->inherited;
-	unsigned int before = FREE;
+	off_t end;
 
-	if (entry->claimed)
-		return true;
-	if (__atomic_compare_exchange_n(entry->claim, &before, ours ? TAKEN : PLAIN, false, __ATOMIC_SEQ_CST,
-					__ATOMIC_SEQ_CST) && ours) {
-		entry->claimed = true;
-		return true;
-	}
-	errno = before == TAKEN ? EIO : 0;
-	if (before == TAKEN)
-		settings_say("a child of fork", "can't write to the log of its parent");
-	else
-		entry_leave(entry);
-	return false;
-}
-
-/**
- * entry_is_parents - has a parent of this process the log, and goes on with it?
- * @entry: any
- *
- * If the parent has not written yet, it will write by itself.
- * Context: holds the entry's mutex.
- * Return: true if so: then this process must neither write to the file nor truncate it.
- */
-bool entry_is_parents(struct entry *entry)
-{
-	unsigned int before = FREE;
-
-	return entry->inherited &&
-	       !__atomic_compare_exchange_n(entry->claim, &before, PLAIN, false, __ATOMIC_SEQ_CST,
-					    __ATOMIC_SEQ_CST) &&
-	       before == TAKEN;
+	table_opens = true;
+	end = forebay_log_recover(fd);
+	table_opens = false;
+	return end;
 }
 
 /**
@@ -245,13 +277,30 @@ void entry_leave(struct entry *entry)
 	log = entry->log;
 	entry->log = NULL;
 	if (log && log->fd >= 0) {
+		set_own(log->fd, NULL);
 		forebay_log_close(log);
 		if (entry->claimed) {
 			REAL(lseek)(entry->fd, entry->position, SEEK_SET);
 			__atomic_store_n(entry->claim, PLAIN, __ATOMIC_SEQ_CST);
 		}
 	}
+	__atomic_store_n(&entry->left, true, __ATOMIC_RELEASE);
 	errno = err;
+}
+
+/**
+ * entry_leave_file - leave a log that was found without a lock
+ * @entry: may have been forgotten since
+ * @file: which file it was found for
+ *
+ * Context: any thread; waits for storage.
+ */
+void entry_leave_file(struct entry *entry, const struct stat *file)
+{
+	pthread_mutex_lock(&entry->mutex);
+	if (entry_is_of(entry, file->st_dev, file->st_ino))
+		entry_leave(entry);
+	pthread_mutex_unlock(&entry->mutex);
 }
 
 /**
@@ -279,9 +328,7 @@ struct entry *entry_of_file(dev_t device, ino_t inode)
 	struct entry *entry;
 
 	pthread_mutex_lock(&table_mutex);
-	for (entry = used; entry; entry = entry->next)
-		if (entry->device == device && entry->inode == inode)
-			break;
+	entry = find_file(device, inode);
 	pthread_mutex_unlock(&table_mutex);
 	return entry;
 }
@@ -321,12 +368,46 @@ bool entry_size(dev_t device, ino_t inode, off_t *size)
 	struct entry *entry = __atomic_load_n(&used, __ATOMIC_RELAXED) ? entry_of_file(device, inode) : NULL;
 	bool mapped;
 
-	if (!entry)
+	if (!entry || entry->inherited)
 		return false;
 	pthread_mutex_lock(&entry->mutex);
-	mapped = entry_end(entry, size);
+	mapped = entry_is_of(entry, device, inode) && entry_end(entry, size);
 	pthread_mutex_unlock(&entry->mutex);
 	return mapped;
+}
+
+/**
+ * entry_of_path - the entry of the file that a path leads to, by whatever name
+ * @directory: as for openat(2)
+ * @path: any
+ * @st: set to what the file is
+ *
+ * Context: any thread; errno stays.
+ * Return: an entry, found without its mutex; NULL if there is none.
+ */
+struct entry *entry_of_path(int directory, const char *path, struct stat *st)
+{
+	struct entry *entry = NULL;
+	int err = errno;
+
+	if (__atomic_load_n(&used, __ATOMIC_RELAXED) && !REAL(fstatat)(directory, path, st, 0))
+		entry = entry_of_file(st->st_dev, st->st_ino);
+	errno = err;
+	return entry;
+}
+
+/**
+ * leave_own - leave the log that has this descriptor for itself: the program is about to close it
+ * @fd: any number
+ *
+ * Context: any thread; waits for storage.
+ */
+void leave_own(int fd)
+{
+	struct entry *entry = fd < 0 || fd >= MAX_FD ? NULL : __atomic_load_n(&own[fd], __ATOMIC_ACQUIRE);
+
+	if (entry)
+		leave(entry->fd);
 }
 
 /**

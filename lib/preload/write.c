@@ -7,6 +7,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "claim.h"
 #include "real.h"
 #include "table.h"
 

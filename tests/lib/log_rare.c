@@ -2,7 +2,7 @@
 /*
  * Calls that few programs make on a log, for test_log_preload.py; prints what each returned.
  *
- *   log_rare LOG OTHER close_range|closefrom|freopen|aio|old|iovec
+ *   log_rare LOG OTHER close_range|closefrom|freopen|aio|old|iovec|own_closed|own_replaced|printed|locked|linked
  */
 #include <aio.h>
 #include <errno.h>
@@ -93,6 +93,63 @@ static void write_wrong_parts(void)
 		printf("writev %d: %zd\n", n, writev(fd, &part, n));
 }
 
+/* The log's own descriptor is the next number. Another file gets it, and stays what it is. */
+static void take_own(void)
+{
+	static const char data[100] = "other";
+	int fd = open_log(), other = open(other_path, O_RDWR | O_CREAT, 0600);
+
+	printf("other %zd\n", write(other, data, sizeof(data)));
+	if (!strcmp(how, "own_closed")) {
+		for (int i = fd + 1; i < 64; i++)
+			if (i != other)
+				close(i);
+		printf("dup %d\n", dup(other) > fd);
+	} else {
+		printf("dup2 %d\n", dup2(other, fd + 1) == fd + 1);
+	}
+	printf("write %zd fsync %d fdatasync %d\n", write(fd, "last\n", 5), fsync(fd), fdatasync(fd));
+}
+
+/* What is printed to a standard output that is closed is nowhere. */
+static void print_into_nothing(void)
+{
+	int said = dup(1), fd;
+
+	for (fd = 0; fd < 3; fd++)
+		close(fd);
+	fd = open(log_path, O_WRONLY | O_CREAT, 0600);
+	dprintf(said, "%d write %zd", fd, write(fd, "first\n", 6));
+	dprintf(said, " stdout %zd", write(1, "lost\n", 5));
+	dprintf(said, " stderr %zd\n", write(2, "lost\n", 5));
+}
+
+static void lock_all(void)
+{
+	struct flock lock = { .l_type = F_WRLCK };
+	int fd = open_log();
+
+	printf("lockf %d", lockf(fd, F_TLOCK, 0));
+	printf(" fcntl %d", fcntl(fd, F_SETLK, &lock));
+	fd = open(other_path, O_WRONLY | O_CREAT, 0600);
+	printf(" other %d", fcntl(fd, F_SETLK, &lock));
+	printf(" write %zd\n", write(fd, "second\n", 7));
+}
+
+/* A name that no pattern matches leads to the log, too. */
+static void write_by_another_name(void)
+{
+	int fd = open_log(), other;
+
+	printf("symlink %d", symlink(log_path, other_path));
+	other = open(other_path, O_WRONLY | O_APPEND);
+	printf(" write %zd", write(other, "second\n", 7));
+	printf(" write %zd", write(fd, "third\n", 6));
+	printf(" truncate %d", truncate(other_path, 10));
+	printf(" write %zd\n", write(fd, "fourth\n", 7));
+	unlink(other_path);
+}
+
 int main(int argc, char **argv)
 {
 	if (argc != 4)
@@ -109,6 +166,14 @@ int main(int argc, char **argv)
 		write_later();
 	else if (!strcmp(how, "old"))
 		ask_in_the_old_way();
+	else if (!strncmp(how, "own", 3))
+		take_own();
+	else if (!strcmp(how, "printed"))
+		print_into_nothing();
+	else if (!strcmp(how, "locked"))
+		lock_all();
+	else if (!strcmp(how, "linked"))
+		write_by_another_name();
 	else
 		write_wrong_parts();
 	return 0;

@@ -6,6 +6,8 @@ import os
 import subprocess
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 MODULES = {"forebay", "dm-forebay-writelog", "dm-forebay-transit", "forebay-emu", "forebay-ranges"}
 FILES = ("sbin/forebay", "share/man/man8/forebay.8", "share/man/man8/forebay-writelog.8", "share/man/man8/forebay-unpin.8",
@@ -71,6 +73,19 @@ def test_dkms_is_left_alone(tmp_path):
     subprocess.run(["make", "-s", "-C", ROOT / "packaging", "uninstall", f"DESTDIR={tmp_path}/root", "DKMS=dkms"], check=True,
                    env={**os.environ, "PATH": path})
     assert (tmp_path / "called").exists()
+
+
+@pytest.mark.parametrize("folder", ["tools", "lib", "packaging"])
+def test_folders_that_make_takes_for_others(tmp_path, folder):
+    """With a space, DESTDIR would be two names: the first of them, a folder of others, must stay."""
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a/foreign").touch()
+    for destination, word in (f"{tmp_path}/a b", "spaces"), ("stage", "absolute"):
+        for target in "uninstall", "install":
+            done = subprocess.run(["make", "-C", ROOT / folder, target, f"DESTDIR={destination}"], stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, text=True, check=False)
+            assert done.returncode and word in done.stdout
+    assert files(tmp_path) == {"a/foreign"}
 
 
 def test_uninstall_takes_the_python_module_too(tmp_path):

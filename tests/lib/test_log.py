@@ -171,6 +171,32 @@ def test_one_process_at_a_time(driver, file):
     assert drive(driver, file, "recover")[0] > 10
 
 
+@pytest.fixture(name="faulty")
+def faulty_fixture(tmp_path):
+    """The environment in which a call fails for the driver (log_faulty.c)."""
+    subprocess.run(["gcc", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE", "-fPIC", "-shared", "-o", tmp_path / "faulty.so",
+                    ROOT / "tests/lib/log_faulty.c"], check=True)
+    return lambda fault: {**os.environ, "LD_PRELOAD": str(tmp_path / "faulty.so"), "LOG_FAULT": fault}
+
+
+def test_a_failed_write_that_the_worker_hears_of(driver, faulty, tmp_path):
+    """The kernel reports it once, here to the call that makes the file longer: the next sync fails nevertheless."""
+    command = [driver, tmp_path / "log", str(CHUNK), "append", "200000", "wait", "sync"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=faulty("fdatasync")) as process:
+        assert process.stdout.readline() == "failed\n"
+        time.sleep(0.2)             # for the worker to take the answer
+        said, _ = process.communicate("\n", timeout=60)
+    assert (process.returncode, said) == (1, f"sync: {os.strerror(5)}\n")
+
+
+def test_no_more_threads(driver, faulty, tmp_path):
+    """The append fails, and doesn't try for ever; the file keeps its size."""
+    done = subprocess.run([driver, tmp_path / "log", str(CHUNK), "append", "10"], stdout=subprocess.PIPE, text=True, check=False,
+                          env=faulty("thread"), timeout=10)
+    assert (done.returncode, done.stdout) == (1, f"append: {os.strerror(11)}\n")
+    assert (tmp_path / "log").stat().st_size == 0
+
+
 def in_small_tmpfs(command):
     """A shell command in a namespace with 2 MiB of tmpfs at /mnt."""
     return subprocess.run(["unshare", "-m", "sh", "-c", f"mount -t tmpfs -o size=2m none /mnt && {command}"], stdout=subprocess.PIPE,

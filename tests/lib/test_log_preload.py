@@ -138,18 +138,75 @@ fd = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 os.write(fd, b"starting\\n")
 ready = os.pipe()
 if os.fork():
-    sys.exit()      # at its end the reader of the pipe finds no writer
+    exec(sys.argv[2])       # at its end the reader of the pipe finds no writer
 os.close(ready[1])
 os.read(ready[0], 1)
 print(os.write(fd, b"daemon\\n"))
 """
 
 
-def test_daemon(preload, tmp_path):
+@pytest.mark.parametrize("how", ["O_APPEND", "O_DSYNC"])
+@pytest.mark.parametrize("end", ["sys.exit()", "os._exit(0)"])      # daemon(3) ends the parent in the second way
+def test_daemon(preload, tmp_path, end, how):
     """A process that has written to its log goes on in a child: when the parent has ended, the child writes."""
     log = tmp_path / "a.log"
-    assert run([sys.executable, "-c", DAEMON, log], preload) == "7\n"
+    assert run([sys.executable, "-c", DAEMON.replace("O_APPEND", how), log, end], preload) == "7\n"
     assert log.read_text() == "starting\ndaemon\n"
+
+
+CLAIMS = """
+import os, sys
+log = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+os.write(log, b"parent\\n")
+for _ in range(16383):
+    last = os.open(sys.argv[2], os.O_WRONLY | os.O_CREAT)
+    os.close(last)
+if not os.fork():
+    try: os.write(log, b"child\\n")
+    except OSError as error: os._exit(error.errno)
+    os._exit(0)
+print(os.waitstatus_to_exitcode(os.wait()[1]))
+os.write(log, b"again\\n")
+"""
+
+
+def test_many_logs_after_another(preload, tmp_path):
+    """A log stays its process's, however many others this process opens and closes after it."""
+    log = tmp_path / "a.log"
+    assert run([sys.executable, "-c", CLAIMS, log, tmp_path / "b.log"], preload).splitlines()[-1] == "5"
+    assert log.read_text() == "parent\nagain\n"
+
+
+def test_pattern_of_all_names(preload, calls, tmp_path):
+    """The library's own open of a log, by /proc, is not one of the program's, though its name matches."""
+    command = f"ulimit -n $(ulimit -Hn); exec {calls} {tmp_path}/f.log 1 30 append"
+    started = time.monotonic()
+    run(["bash", "-c", command], {**preload, "FOREBAY_LOG_PATTERNS": "*.log\n[0-9]*"})
+    assert time.monotonic() - started < 10
+    assert (tmp_path / "f.log").stat().st_size
+
+
+THREADS = """
+import os, sys, threading
+def work(number, log):
+    together.wait()
+    fd = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    for line in range(5):
+        os.write(fd, b"%d %d\\n" % (number, line))
+    os.close(fd)
+together = threading.Barrier(4)
+for log in range(60):
+    threads = [threading.Thread(target=work, args=(number, f"{sys.argv[1]}/{log}.log")) for number in range(4)]
+    for thread in threads: thread.start()
+    for thread in threads: thread.join()
+"""
+
+
+def test_threads_that_open_at_once(preload, tmp_path):
+    """Each has a descriptor of its own of the same log; no line is lost."""
+    run([sys.executable, "-c", THREADS, tmp_path], preload)
+    counts = [len((tmp_path / f"{log}.log").read_text().splitlines()) for log in range(60)]
+    assert counts == [20] * 60
 
 
 OPENED_TWICE = """
@@ -183,7 +240,8 @@ def test_stat_while_it_is_opened(preload, tmp_path):
     assert run([sys.executable, "-c", program, tmp_path / "a.log"], preload) == ""
 
 
-@pytest.mark.parametrize("how", ["close_range", "closefrom", "freopen", "aio", "old", "iovec"])
+@pytest.mark.parametrize("how", ["close_range", "closefrom", "freopen", "aio", "old", "iovec", "own_closed", "own_replaced", "printed", "locked",
+                                 "linked"])
 def test_rare_calls(preload, tmp_path, how):
     """What they return, and the files that they leave, are the same as without the preload."""
     program = tmp_path / "calls"

@@ -25,6 +25,15 @@ def test_no_file_is_left_out(table):
     assert named == there
 
 
+@pytest.mark.parametrize("options", [["--only", "nmaes"], ["--boot", "boots", "-k", "no_such_test"]])
+def test_a_name_that_nothing_has(table, monkeypatch, capsys, options):
+    """A slip of the pen is no success."""
+    monkeypatch.setattr(table, "build", lambda kernel: None)
+    monkeypatch.setattr(table.sys, "argv", ["tests/run", *options])
+    assert table.main() == 1
+    assert "no test was run" in capsys.readouterr().out
+
+
 def test_each_name_is_a_file(table):
     for boot, (files, _, _) in table.BOOTS.items():
         for name in files:

@@ -83,6 +83,12 @@ def test_headers_that_the_archive_lacks(setup):
     assert "apt-get install linux-image-amd64 linux-headers-amd64, reboot, and try again" in said
 
 
+def test_sources_without_security(setup):
+    said = setup("--for", "install", works=False)[2]
+    assert "bookworm-security must be among the sources of apt" in said
+    assert "bookworm-security" not in setup("--for", "deb", works=False)[2]
+
+
 def test_what_is_left_to_do(setup):
     assert "Reboot into Linux 6.12" in setup("--left", kernel="6.1.0-49-amd64")[2]
     said = setup("--left", kernel="6.12.57+deb12-amd64")[2]

@@ -185,6 +185,17 @@ def test_output_to_what_is_no_file(forebay, kernel, tmp_path):      # noqa: F811
     assert folder.status == FAILED and "Is a directory" in folder.err
 
 
+def test_output_to_a_link(forebay, kernel, tmp_path):      # noqa: F811
+    """The owner of the folder can make one that leads to a disk. The link is replaced, and nothing is written where it leads."""
+    environment, pipe, path = kernel(MOUNT_LINE, pmem0={}), tmp_path / "pipe", tmp_path / "forebay.prom"
+    os.mkfifo(pipe)
+    path.symlink_to(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    assert forebay("metrics", "--output", path, **environment).status == DONE
+    assert os.read(reader, 1 << 16) == b"" and path.is_file() and not path.is_symlink()
+    os.close(reader)
+
+
 def test_output_that_fails(forebay, kernel, tmp_path):      # noqa: F811
     environment, folder = kernel(MOUNT_LINE, pmem0={}), tmp_path / "folder"
     folder.mkdir()

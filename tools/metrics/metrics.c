@@ -272,11 +272,18 @@ static bool replace_file(const char *path, struct gathered *all)
 	return good;
 }
 
+/*
+ * A symbolic link is followed in /dev only, where /dev/stdout is one. Elsewhere it is replaced: the service
+ * runs as root in a folder of Prometheus' user, whose link could lead to a disk.
+ */
 static bool write_file(const char *path, struct gathered *all)
 {
+	bool in_dev = !strncmp(path, "/dev/", 5);
 	struct stat st;
 
-	return stat(path, &st) || S_ISREG(st.st_mode) ? replace_file(path, all) : write_in_place(path, all);
+	if ((in_dev ? stat(path, &st) : lstat(path, &st)) || S_ISREG(st.st_mode) || S_ISLNK(st.st_mode))
+		return replace_file(path, all);
+	return write_in_place(path, all);
 }
 
 static enum exit_status metrics(const struct verb *verb, int argc, char **argv)
