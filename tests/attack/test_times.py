@@ -4,6 +4,7 @@
 import json
 import os
 import time
+from contextlib import contextmanager
 
 import pytest
 from conftest import clean_up
@@ -280,13 +281,21 @@ def test_shutdown(stack):
         assert getattr(after, field) == getattr(before, field), field
 
 
+@contextmanager
+def settled_mapping():
+    """A file of 8 pages that storage has, and a mapping of it."""
+    fd = settled(8)
+    with Mapping(fd, 8 * PAGE, MAP_SHARED_VALIDATE | MAP_SYNC) as mapping:
+        yield fd, mapping
+    os.close(fd)
+
+
 @pytest.mark.parametrize("persistence", ["mem-ctrl", "cpu"])
 def test_stores_move_the_time(emulated, persistence):
     """The issue: of four rounds of store, msync and fsync none moved mtime where CPU caches are persistent."""
     del emulated
     pair = TimedPair(persistence=persistence)
-    fd = settled(8)
-    with Mapping(fd, 8 * PAGE, MAP_SHARED_VALIDATE | MAP_SYNC) as mapping:
+    with settled_mapping() as (fd, mapping):
         for sync in (os.fsync, os.fdatasync, syncfs, lambda fd: mapping.sync()):
             for letter in b"abcd":
                 before = times(MOUNT / "f")
@@ -299,7 +308,6 @@ def test_stores_move_the_time(emulated, persistence):
         mapping.write(PAGE, b"e")
         os.fsync(fd)
         pair.must_keep(times(MOUNT / "f"))
-    os.close(fd)
 
 
 @pytest.mark.parametrize("persistence", ["mem-ctrl", "cpu"])
@@ -307,8 +315,7 @@ def test_stat_sees_stores(emulated, persistence):
     """stat() tells of stores that no sync call has followed, once. utimes() sets a time that sync calls leave alone."""
     del emulated
     TimedPair(persistence=persistence)
-    fd = settled(8)
-    with Mapping(fd, 8 * PAGE, MAP_SHARED_VALIDATE | MAP_SYNC) as mapping:
+    with settled_mapping() as (fd, mapping):
         def store_and_sync():
             for n in range(10):     # no fault tells of the next store
                 mapping.write(0, bytes([n]))
@@ -330,7 +337,6 @@ def test_stat_sees_stores(emulated, persistence):
             assert times(MOUNT / "f")[0] == YEAR * 10**9
         mapping.write(0, b"b")
         assert times(MOUNT / "f")[0] > YEAR * 10**9
-    os.close(fd)
 
 
 @pytest.mark.parametrize("persistence", ["mem-ctrl", "cpu"])
@@ -338,8 +344,7 @@ def test_time_set_between_store_and_sync(emulated, persistence):
     """utimes() after a store: the sync call that makes the store durable leaves the time alone. A store after utimes() doesn't."""
     del emulated
     TimedPair(persistence=persistence)
-    fd = settled(8)
-    with Mapping(fd, 8 * PAGE, MAP_SHARED_VALIDATE | MAP_SYNC) as mapping:
+    with settled_mapping() as (fd, mapping):
         for letter in b"abc":   # from the second on, the page stays mapped over a sync call
             mapping.write(0, bytes([letter]))
             os.utime(fd, (YEAR, YEAR))
@@ -350,7 +355,6 @@ def test_time_set_between_store_and_sync(emulated, persistence):
         mapping.write(0, b"e")
         os.fsync(fd)
         assert times(MOUNT / "f")[0] > YEAR * 10**9
-    os.close(fd)
 
 
 @pytest.mark.parametrize("persistence", ["mem-ctrl", "cpu"])
@@ -358,8 +362,7 @@ def test_idle_mapping(emulated, persistence):
     """Sync calls alone end to move the time: at once, or when one has looked; the next store does it again."""
     del emulated
     TimedPair(persistence=persistence)
-    fd = settled(8)
-    with Mapping(fd, 8 * PAGE, MAP_SHARED_VALIDATE | MAP_SYNC) as mapping:
+    with settled_mapping() as (fd, mapping):
         mapping.write(0, b"a")
         os.fsync(fd)
         time.sleep(IDLE + 1 if persistence == "cpu" else TICK)
@@ -375,4 +378,3 @@ def test_idle_mapping(emulated, persistence):
             os.fsync(fd)
             assert times(MOUNT / "f") > before
             before = times(MOUNT / "f")
-    os.close(fd)

@@ -133,7 +133,7 @@ static void read_other(void)
 		offset &= -512L;
 		length = (length + 511) & -512L;
 		/* ext4, xfs: EIO if a mapped store reserves blocks just as a direct read looks them up. */
-		got = CALL("direct pread of another's", DIRECT(pread(other->direct, data, length, offset)), MAY(EIO));
+		got = CALL("direct pread of another's", pread(other->direct, data, length, offset), MAY(EIO));
 	} else {
 		got = CALL("pread of another's", pread(other->fd, data, length, offset), NEVER);
 	}
