@@ -44,7 +44,7 @@ modules: ## build the kernel modules into build/kmod/<release>/
 	@mkdir -p $(KMOD)
 	@# A file that is changed while it is compiled must be newer than its object: so times aren't copied.
 	rsync -a --no-times --checksum --prune-empty-dirs $(KMOD_FILTER) Kbuild $(wildcard $(KMOD_SOURCES)) $(KMOD)/
-	$(if $(INSIDE),$(INSIDE) make $(if $(KCFLAGS),KCFLAGS='$(KCFLAGS)'),$(MAKE)) -C $(KDIR) M=$(CURDIR)/$(KMOD) CONFIG_MODULE_SRCVERSION_ALL=y $(CHECK_FLAGS) modules
+	$(if $(INSIDE),$(INSIDE) make $(if $(KCFLAGS),KCFLAGS='$(KCFLAGS)'),$(MAKE)) -C $(KDIR) M=$(CURDIR)/$(KMOD) $(CHECK_FLAGS) modules
 
 demo: ## Redis and fio on four systems, then a power cut; installs and builds what it needs (5 minutes)
 	@echo 'Runs Redis and fio on ext4, dm-writecache, forebay and tmpfs in a virtual machine, pulls its plug, and looks what'
