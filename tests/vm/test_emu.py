@@ -165,11 +165,11 @@ def test_hostile_ioctls():
         assert error(emulated.CREATE, bytearray(good.pack(*fields))) == errno.EINVAL
     assert error(emulated.CREATE, 8) == errno.EFAULT
     assert error(emulated.REMOVE, 12345) == errno.ENODEV
+    assert error(emulated.CUT, bytearray(struct.pack("=IIQ", 48, 5, 0) + bytes(32))) == errno.EINVAL
+    assert error(emulated.CUT, bytearray(struct.pack("=IIQ", 48, 1, 0) + bytes(32))) == errno.ENODEV
     libc = ctypes.CDLL(None, use_errno=True)
     create("--size 1M")
     assert libc.ioctl(fd, ctypes.c_ulong(emulated.REMOVE), ctypes.c_ulong(1 << 32)) == -1 and ctypes.get_errno() == errno.ENODEV
-    assert error(emulated.CUT, bytearray(struct.pack("=IIQ", 48, 5, 0) + bytes(32))) == errno.EINVAL
-    assert error(emulated.CUT, bytearray(struct.pack("=IIQ", 48, 1, 0) + bytes(32))) == errno.ENODEV
     assert error(0x6563, 0) == errno.ENOTTY
     pid = os.fork()
     if not pid:
