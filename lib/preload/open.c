@@ -34,23 +34,24 @@ static bool recover(int directory, const char *path)
 /**
  * open_prepare - cut what a crash left of a file, and leave the log if this process has it; errno stays
  * @directory: as for openat(2)
- * @path: its name matches, or leads to a log of this process
+ * @path: any; a file that is neither named by the settings nor a log of this process stays as it is
+ * @match: settings_match(@path)
  * @purpose: of what follows; a file that is read or written by another descriptor can't go on as a log
  *
  * Context: any thread; waits for storage.
  * Return: false if another process has the log, and not to read it: then the caller fails with EBUSY.
  */
-bool open_prepare(int directory, const char *path, enum purpose purpose)
+bool open_prepare(int directory, const char *path, bool match, enum purpose purpose)
 {
 	bool free = true;
 	struct entry *entry;
 	int err = errno;
 	struct stat st;
 
-	if (REAL(fstatat)(directory, path, &st, 0) || !S_ISREG(st.st_mode))
+	if (!(match || table_is_used()) || REAL(fstatat)(directory, path, &st, 0) || !S_ISREG(st.st_mode))
 		goto out;
 	entry = entry_of_file(st.st_dev, st.st_ino);
-	if (!entry && !recover(directory, path)) {
+	if (!entry && match && !recover(directory, path)) {
 		entry = entry_of_file(st.st_dev, st.st_ino);	/* another thread has just made a log of it */
 		free = entry || purpose == TO_READ;
 	}
@@ -94,11 +95,9 @@ static int open_any(int directory, const char *path, int flags, mode_t mode)
 	bool opens = !(flags & (O_PATH | O_DIRECTORY)) && !table_opens;
 	bool match = opens && settings_match(path);
 	bool writes = (flags & O_ACCMODE) != O_RDONLY;
-	struct stat st;
 	int fd;
 
-	if ((match || (opens && entry_of_path(directory, path, &st))) &&
-	    !open_prepare(directory, path, writes ? TO_WRITE : TO_READ))
+	if (opens && !open_prepare(directory, path, match, writes ? TO_WRITE : TO_READ))
 		return refuse(path);
 	fd = REAL(openat)(directory, path, flags, mode);
 	if (fd < 0 || !match)
@@ -168,10 +167,8 @@ CALL int __openat64_2(int directory, const char *path, int flags)
 static int prepare_stream(const char *path, const char *mode)
 {
 	bool writes = mode[0] != 'r' || strchr(mode, '+');
-	struct stat st;
 
-	if (!(settings_match(path) || entry_of_path(AT_FDCWD, path, &st)) ||
-	    open_prepare(AT_FDCWD, path, writes ? TO_WRITE : TO_READ))
+	if (open_prepare(AT_FDCWD, path, settings_match(path), writes ? TO_WRITE : TO_READ))
 		return 0;
 	return refuse(path);
 }

@@ -30,7 +30,7 @@ static void prepare(int directory, const char *path)
 
 	if (settings_match(path) && !REAL(fstatat)(directory, path, &st, 0) &&
 	    !entry_of_file(st.st_dev, st.st_ino))
-		open_prepare(directory, path, TO_READ);
+		open_prepare(directory, path, true, TO_READ);
 }
 
 CALL int fstat(int fd, struct stat *st)
@@ -176,7 +176,7 @@ CALL int truncate(const char *path, off_t length)
 
 	if (entry)
 		return cut(entry, &st, path, length);
-	if (!settings_match(path) || open_prepare(AT_FDCWD, path, TO_WRITE))
+	if (!settings_match(path) || open_prepare(AT_FDCWD, path, true, TO_WRITE))
 		return REAL(truncate)(path, length);
 	errno = EBUSY;
 	return -1;

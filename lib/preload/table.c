@@ -316,6 +316,16 @@ void entry_settle(struct entry *entry)
 }
 
 /**
+ * table_is_used - whether the table has any entry
+ *
+ * Context: any thread; no lock.
+ */
+bool table_is_used(void)
+{
+	return __atomic_load_n(&used, __ATOMIC_RELAXED);
+}
+
+/**
  * entry_of_file - the entry of a file
  * @device: as stat(2) has it
  * @inode: the same
@@ -365,7 +375,7 @@ bool entry_end(struct entry *entry, off_t *end)
  */
 bool entry_size(dev_t device, ino_t inode, off_t *size)
 {
-	struct entry *entry = __atomic_load_n(&used, __ATOMIC_RELAXED) ? entry_of_file(device, inode) : NULL;
+	struct entry *entry = table_is_used() ? entry_of_file(device, inode) : NULL;
 	bool mapped;
 
 	if (!entry || entry->inherited)
@@ -390,7 +400,7 @@ struct entry *entry_of_path(int directory, const char *path, struct stat *st)
 	struct entry *entry = NULL;
 	int err = errno;
 
-	if (__atomic_load_n(&used, __ATOMIC_RELAXED) && !REAL(fstatat)(directory, path, st, 0))
+	if (table_is_used() && !REAL(fstatat)(directory, path, st, 0))
 		entry = entry_of_file(st->st_dev, st->st_ino);
 	errno = err;
 	return entry;

@@ -56,6 +56,7 @@ bool entry_is_of(const struct entry *entry, dev_t device, ino_t inode);
 struct entry *entry_of_file(dev_t device, ino_t inode);
 bool entry_end(struct entry *entry, off_t *end);
 bool entry_size(dev_t device, ino_t inode, off_t *size);
+bool table_is_used(void);
 off_t table_recover(int fd);
 struct entry *entry_of_path(int directory, const char *path, struct stat *st);
 void leave_own(int fd);
