@@ -78,6 +78,11 @@ def test_tools_for_packages(setup):
     assert not linux and {"debhelper", "dh-dkms", "dh-python", "lintian"} <= asked
 
 
+def test_java_of_any_release(setup):
+    """Each release of Debian has other versions of Java."""
+    assert setup("--for", "ycsb", debian="13")[1] == {"default-jdk-headless", "maven"}
+
+
 def test_headers_that_the_archive_lacks(setup):
     said = setup("--for", "install", debian="13", kernel="6.12.48+deb13-amd64", works=False)[2]
     assert "apt-get install linux-image-amd64 linux-headers-amd64, reboot, and try again" in said
