@@ -88,6 +88,17 @@ def test_folders_that_make_takes_for_others(tmp_path, folder):
     assert files(tmp_path) == {"a/foreign"}
 
 
+def test_uninstall_disables_the_units(tmp_path):
+    """What `systemctl enable` has made stays for units of others, and for those of a package."""
+    wants = tmp_path / "etc/systemd/system/local-fs.target.wants"
+    wants.mkdir(parents=True)
+    for name, folder in ("forebay-writelog@fast", "/usr/lib"), ("forebay-transit@quick", "/usr/lib"), ("foreign@fast", "/usr/lib"), \
+            ("forebay-writelog@other", "/lib"):
+        (wants / f"{name}.service").symlink_to(f"{folder}/systemd/system/{name.split('@')[0]}@.service")
+    subprocess.run(["make", "-s", "-C", ROOT / "packaging", "uninstall", f"DESTDIR={tmp_path}", "PREFIX=/usr"], check=True)
+    assert {path.name for path in wants.iterdir()} == {"foreign@fast.service", "forebay-writelog@other.service"}
+
+
 def test_uninstall_takes_the_python_module_too(tmp_path):
     subprocess.run(["make", "-s", "-C", ROOT / "lib", "O=../build/lib", "install-python", f"DESTDIR={tmp_path}", "PREFIX=/usr"], check=True)
     assert {os.path.basename(name) for name in files(tmp_path)} == {"forebay.py", "_forebay.abi3.so"}
