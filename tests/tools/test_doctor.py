@@ -159,7 +159,9 @@ MISTAKES = {
         (attribute("sys/bus/nd/devices/region0/persistence_domain", ""), "persistence", "warning", "namespace0.0", "firmware"),
     "a read-only region": (attribute("sys/bus/nd/devices/region0/read_only", "1"), "persistence", "error", "namespace0.0", "dmesg"),
     "bad blocks": (attribute("sys/class/block/pmem0/badblocks", "8 8\n64 1"), "bad-blocks", "error", "/dev/pmem0",
-                   "forebay check /dev/pmem0"),
+                   "also in files, so not before that"),
+    "bad blocks of a write log": (attribute("sys/class/block/pmem1/badblocks", "8 8"), "bad-blocks", "error", "/dev/pmem1",
+                                  "compare with a backup"),
     "memmap=": (attribute("sys/devices/ndbus0/provider", "e820"), "volatile", "warning", "namespace0.0", "trying"),
     "an emulated device": (emulated, "volatile", "warning", "/dev/pmem0", "forebay format"),
     "the disk of a cache is far away":
@@ -167,7 +169,7 @@ MISTAKES = {
     "the disk of a write log is far away":
         (attribute("sys/devices/pci/nvme1/numa_node", "1"), "distance", "warning", "/dev/pmem1", "node 1"),
     "writeback fails": (attribute("sys/fs/forebay/pmem0/last_error", "-28"), "writeback", "error", "/srv/db", "Make room"),
-    "lost pages": (attribute("sys/fs/forebay/pmem0/pages_lost", "2"), "lost-pages", "error", "/srv/db", "forebay check --repair"),
+    "lost pages": (attribute("sys/fs/forebay/pmem0/pages_lost", "2"), "lost-pages", "error", "/srv/db", "from a backup"),
     "unplaced pages":
         (attribute("sys/fs/forebay/pmem0/pages_unplaced", "1"), "lost-pages", "warning", "/srv/db", "--discard-unplaced"),
     "syncs find the cache full": (attribute("sys/fs/forebay/pmem0/cache_full", "5"), "cache-size", "warning", "/srv/db", "larger"),

@@ -102,7 +102,7 @@ void device_write_failed(const struct device *dev)
 	}
 	problem("writing to %s failed: %s", dev->path, strerror(err));
 	if (dev->is_disk && err == EIO)
-		advice("`ndctl list -M` shows bad blocks, `ndctl clear-errors` may clear them.");
+		advice("`ndctl list -M` shows bad blocks. `ndctl clear-errors` may clear them: what was in them reads as zeros then.");
 }
 
 /**

@@ -67,8 +67,7 @@ static void judge_lost(struct doctor *doctor, const struct disk *disk, const cha
 		found(doctor, ERROR, object,
 		      "the cache can't read %lu page%s that the lower file system lacks", lost,
 		      PLURAL(lost));
-		mend(doctor, "umount %s && forebay check --repair %s, then restore the files", object,
-		     disk->path);
+		mend(doctor, "delete these files, and restore them from a backup: dmesg has the inodes, `forebay status FILE` a file's lost pages");
 	}
 	if (unplaced) {
 		found(doctor, WARNING, object, "%lu page%s of the cache ha%s no file that can be opened",

@@ -192,6 +192,29 @@ void check_persistence(struct doctor *doctor)
 	each_memory(doctor, judge_persistence);
 }
 
+/*
+ * A block that was cleared reads as zeros. A zero record of a cache is a free one, a zero word of a log's chunk
+ * is an empty one, and zeros in data are data. So the blocks are cleared last: after that no check can tell
+ * what was lost.
+ */
+static void mend_bad_blocks(struct doctor *doctor, const struct disk *disk)
+{
+	const char *type = disk->identity.type ?: "", *then = "";
+
+	if (!strcmp(type, TYPE_CACHE)) {
+		mend(doctor, "forebay check %s (unmounted) says what is damaged, and how many pages of files are lost",
+		     disk->path);
+		mend(doctor, "mount, delete the files with lost pages, restore them from a backup, and unmount");
+		then = ", also in files, so not before that";
+	} else if (*type) {
+		mend(doctor, "forebay writelog check %s (not in use) says what is damaged, apart from data without checksums",
+		     disk->path);
+		then = ": writes may be missing or zero then, without a message, so compare with a backup";
+	}
+	mend(doctor, "ndctl clear-errors (of the namespace that `ndctl list -M` shows; the blocks read as zeros then%s)",
+	     then);
+}
+
 /**
  * check_bad_blocks - persistent memory has no bad blocks
  * @doctor: takes the findings
@@ -214,11 +237,7 @@ void check_bad_blocks(struct doctor *doctor)
 		if (!sectors)
 			continue;
 		found(doctor, ERROR, disk->path, "it has %llu bad sector%s", sectors, PLURAL(sectors));
-		if (disk->identity.type)
-			mend(doctor, "forebay %scheck %s (unmounted) says what is damaged",
-			     !strcmp(disk->identity.type, TYPE_CACHE) ? "" : "writelog ", disk->path);
-		mend(doctor,
-		     "ndctl clear-errors (of the namespace that `ndctl list -M` shows; the blocks read as zeros then)");
+		mend_bad_blocks(doctor, disk);
 	}
 }
 
