@@ -176,6 +176,13 @@ def test_output_that_cannot_be_written(command, words):
     assert done.returncode == FAILED and "cannot write to standard output" in done.stderr
 
 
+@pytest.mark.parametrize("words", [["remove", "/dev/nvme0n1"], ["cut", "/dev/nvme0n1:forebay-emu1"]])
+def test_a_device_that_is_not_emulated(forebay, words):
+    """The command line is a right one."""
+    result = forebay("emu", *words)
+    assert result.status == FAILED and "/dev/nvme0n1 is not an emulated device" in result.err
+
+
 DESTRUCTIVE = {"format", "writelog format", "emu remove", "emu cut"}
 
 

@@ -110,6 +110,7 @@ def test_a_cache_is_no_log(forebay, cache):
         result = forebay("writelog", verb, image)
         assert result.status == FAILED
         assert ("is a cache that holds 1 page" if verb == "format" else "is a cache of the forebay file system, not a write log") in result.err
+        assert verb == "format" or f"`forebay {verb} {image}`" in result.err
     assert image.read_bytes() == before
     assert forebay("writelog", "format", "--force", image).status == DONE
 
@@ -121,6 +122,7 @@ def test_a_log_is_no_cache(forebay, log):
         result = forebay(verb, image)
         assert result.status == FAILED
         assert ("is a write log that holds 1 write" if verb == "format" else "is a write log of forebay-writelog, not a cache") in result.err
+        assert verb == "format" or f"`forebay writelog {verb} {image}`" in result.err
     assert image.read_bytes() == before
     assert forebay("format", "--force", image).status == DONE
 

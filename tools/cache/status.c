@@ -139,6 +139,8 @@ static bool gather_unmounted(struct gathering *all, const char *path)
 		problem("%s: %s", path, ps_strerror(err));
 		if (err == PS_E_CORRUPT || err == PS_E_GEOMETRY)
 			advice("`forebay check %s` tells more.", path);
+		else if (err == PS_E_WRITELOG)
+			advice("`forebay writelog status %s` shows that.", path);
 		device_close(&dev);
 		return false;
 	}

@@ -27,6 +27,8 @@ bool log_open(struct wl *wl, const struct device *dev)
 	problem("%s: %s", dev->path, wl_strerror(err));
 	if (err == WL_E_CORRUPT || err == WL_E_GEOMETRY)
 		advice("`forebay writelog check %s` tells more.", dev->path);
+	else if (err == WL_E_PAGESTORE)
+		advice("`forebay status %s` shows that.", dev->path);
 	return false;
 }
 

@@ -21,20 +21,18 @@ static const struct option options[] = {
 };
 
 /* "FROM:TO" */
-static bool parse_pair(const struct verb *verb, char *text, struct forebay_emu_cut *cut)
+static enum exit_status parse_pair(const struct verb *verb, char *text, struct forebay_emu_cut *cut)
 {
 	char *colon = strchr(text, ':');
 
-	if (!colon || cut->nr == FOREBAY_EMU_CUTS) {
-		usage_problem(verb, colon ? "%s: at most %d pairs of devices can be cut at a time" :
-			      "%s: expected FROM:TO, two devices", text, FOREBAY_EMU_CUTS);
-		return false;
-	}
+	if (!colon || cut->nr == FOREBAY_EMU_CUTS)
+		return usage_problem(verb, colon ? "%s: at most %d pairs of devices can be cut at a time" :
+				     "%s: expected FROM:TO, two devices", text, FOREBAY_EMU_CUTS);
 	*colon = '\0';
 	if (!emu_index(text, &cut->pairs[cut->nr].from) || !emu_index(colon + 1, &cut->pairs[cut->nr].to))
-		return false;
+		return FAILED;
 	cut->nr++;
-	return true;
+	return DONE;
 }
 
 static enum exit_status say_failed(int err)
@@ -61,6 +59,7 @@ static enum exit_status say_failed(int err)
 static enum exit_status cut_verb(const struct verb *verb, int argc, char **argv)
 {
 	struct forebay_emu_cut cut = { .size = sizeof(cut) };
+	enum exit_status status = DONE;
 	int err;
 
 	if (getrandom(&cut.seed, sizeof(cut.seed), 0) != sizeof(cut.seed))
@@ -70,9 +69,10 @@ static enum exit_status cut_verb(const struct verb *verb, int argc, char **argv)
 			return usage_problem(verb, "--seed %s: not a number", optarg);
 	if (optind == argc)
 		return usage_problem(verb, "expected one or more pairs of devices");
-	for (int i = optind; i < argc; i++)
-		if (!parse_pair(verb, argv[i], &cut))
-			return USAGE;
+	for (int i = optind; i < argc && !status; i++)
+		status = parse_pair(verb, argv[i], &cut);
+	if (status)
+		return status;
 	err = emu_control(FOREBAY_EMU_CUT, &cut);
 	if (err)
 		return say_failed(err);
