@@ -213,7 +213,7 @@ MISTAKES = {
     "a setting of a device that does not exist":
         (attribute("etc/forebay/writelog/fast", "ORIGIN=/dev/sdz\nLOG=/dev/pmem1"), "settings", "error", "/etc/forebay/writelog/fast",
          "ls -l /dev/disk/by-id"),
-    "a write log that failed": (lambda m: m.target("failed write 3/16 3/16 0 "), "targets", "error", "fast", "writelog resume fast"),
+    "a write log that failed": (lambda m: m.target("failed write 3/16 3/16 0 "), "targets", "error", "fast", "writes go on by themselves"),
     "an origin that fails": (lambda m: m.target("error write 3/16 3/16 0 "), "targets", "error", "fast", "writelog status fast"),
     "a damaged write log": (lambda m: m.target("ok write 3/16 3/16 2 medium_errors 1"), "targets", "error", "fast", "ndctl list -M"),
     "a full write log": (lambda m: m.target("ok write 15/16 3/16 2 medium_errors 0"), "targets", "warning", "fast", "writelog flush fast"),
@@ -277,11 +277,16 @@ def test_no_mistake(machine, plant):
     assert shown["findings"] == [] and shown["unseen"] == []
 
 
-def test_sector_mode_for_a_transit_cache(machine):
-    """A namespace in sector mode that something is mapped over."""
+@pytest.mark.parametrize("use", ["mapped", "mounted"])
+def test_sector_mode_in_use(machine, use):
+    """A namespace in sector mode that a transit cache is mapped over, or that is a disk."""
     other_mode(machine, "safe", "btt2.0")
     machine.write("sys/bus/nd/devices/btt2.0/block/pmem2s/x")
-    machine.write("sys/class/block/pmem2s/holders/dm-1")
+    machine.disk("pmem2s", "259:22", "sys/devices/ndbus0/region2/btt2.0/block/pmem2s")
+    if use == "mapped":
+        machine.write("sys/class/block/pmem2s/holders/dm-1")
+    else:
+        machine.replace("proc/self/mountinfo", "41 1 ", "42 1 259:22 / /srv/sector rw - ext4 /dev/pmem2s rw\n41 1 ")
     assert machine("--json").json["findings"] == []
 
 

@@ -3,6 +3,7 @@
  * Checks of persistent memory. They read /sys/bus/nd rather than ask libndctl, which can't be shown a made-up
  * machine.
  */
+#include <libmount.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,9 +81,17 @@ static void each_memory(struct doctor *doctor, void (*fn)(struct doctor *doctor,
 	names_in(ND, visit, &(struct walk){ doctor, fn });
 }
 
-static bool is_held(const char *disk)
+/* Something is mapped over the disk, such as a transit cache, or the disk is mounted. */
+static bool is_used(const struct machine *machine, const char *name)
 {
-	return *disk && disk_holder(disk, NULL, NULL);
+	for (size_t i = 0; i < machine->nr_disks; i++) {
+		const struct disk *disk = &machine->disks[i];
+
+		if (!strcmp(disk->name, name))
+			return disk->held ||
+			       mnt_table_find_devno(machine->mounts.table, disk->rdev, MNT_ITER_FORWARD);
+	}
+	return false;
 }
 
 /* As ndctl calls the kernel's modes. */
@@ -98,10 +107,11 @@ static void judge_mode(struct doctor *doctor, const struct memory *memory)
 	const char *mode = mode_name(memory->mode);
 
 	/* A transit cache is for sector mode. */
-	if (!strcmp(memory->mode, "memory") || (!strcmp(mode, "sector") && is_held(memory->disk)))
+	if (!strcmp(memory->mode, "memory") ||
+	    (!strcmp(mode, "sector") && is_used(&doctor->machine, memory->disk)))
 		return;
 	found(doctor, WARNING, memory->name, "it is in %s mode; caches and write logs need fsdax mode%s",
-	      mode, !strcmp(mode, "sector") ? ", and no transit cache uses it" : "");
+	      mode, !strcmp(mode, "sector") ? ", and nothing uses it" : "");
 	mend(doctor, "ndctl create-namespace -f -e %s -m fsdax --map=mem (its contents are lost)",
 	     memory->name);
 }

@@ -25,9 +25,9 @@ static bool judge_log(void *arg, const char *name, const struct mapped *mapped)
 		return true;
 	}
 	if (!strcmp(target.health, "failed")) {
-		found(doctor, ERROR, name, "the write log refuses writes");
-		mend(doctor,
-		     "forebay writelog status %s; when the cause is mended: forebay writelog resume %s", name,
+		found(doctor, ERROR, name,
+		      "writing back has failed for so long that the write log refuses writes when it is full");
+		mend(doctor, "forebay writelog status %s; dmesg (writes go on by themselves when the cause is mended)",
 		     name);
 	} else if (strcmp(target.health, "ok")) {
 		found(doctor, ERROR, name,
