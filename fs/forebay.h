@@ -16,12 +16,12 @@
  *			record.c, size.c (a size's life), times.c, zero.c, walk.c
  *	pin/		ranges that belong in PMem: vma.c (what mappings say), tree.c (which pages, whose),
  *			lock.c (of mlock()), pin.c (from when, until when), limit.c
- *	sync/		what sync calls make durable, and a page's way in: sync.c, mapped.c (stores through
- *			mappings), tracker.c, cost.c (where the pages go), absorb.c, overwrite.c, promote.c,
- *			move.c, reserve.c, stored.c
- *	writeback/	a page's way out: worker.c (when), writeback.c, turn.c, evict.c, reclaim.c, records.c,
- *			deferred.c (deleted and truncated files), recover.c (pages found at mount), found.c,
- *			restore.c (pages of files that replay makes again)
+ *	sync/		what sync calls make durable, and a page's way in: sync.c, syncfs.c, mapped.c (stores
+ *			through mappings), tracker.c, cost.c (where the pages go), latency.c, absorb.c,
+ *			overwrite.c, promote.c, move.c, reserve.c, stored.c
+ *	writeback/	a page's way out: worker.c, age.c (when), writeback.c, turn.c, evict.c, reclaim.c,
+ *			records.c, deferred.c (deleted and truncated files), recover.c (pages found at mount),
+ *			found.c, restore.c (pages of files that replay makes again)
  *	replay/		the name log at mount: replay.c (the steps), decide.c, discard.c, make.c, bind.c,
  *			attr.c, xattr.c, stage.c (the staging folder), find.c, change.c, list.c, tell.c
  *	vfs/		the kernel's entry points: super.c mount.c params.c sysfs.c, inode.c, namei.c dentry.c
