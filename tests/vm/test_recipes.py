@@ -323,11 +323,16 @@ def test_bad_block(prepared):
     crash()
     at = Path(CACHE).read_bytes().index(b"bad".ljust(4096))
     try:
-        Path("/sys/block/pmem0/badblocks").write_text(f"{at // 512} 1", encoding="ascii")
+        for sector in at // 512, at // 512 + 5:     # of one page, which is lost once
+            Path("/sys/block/pmem0/badblocks").write_text(f"{sector} 1", encoding="ascii")
         run(f"mount {SSD}; mount {DB}")
         wait_until(lambda: status()["pages_lost"] == 1)
         recipe("bad-block")
         assert has(DB, "sound") == "new"
+        unmount_all()
+        for option in "", "--repair":               # which has nothing to repair
+            checked = run(f"forebay check {option} {CACHE}; echo status $?")
+            assert f"{CACHE}: 1 page of files lost" in checked and checked.endswith("status 4\n"), checked
     finally:
         unmount_all()
         two_memories()

@@ -15,6 +15,7 @@
 #include "device/findings.h"
 #include "device/store.h"
 #include "sys/signature.h"
+#include "sys/sysfs.h"
 #include "check_names.h"
 #include "repair.h"
 
@@ -169,17 +170,21 @@ static void names_finding(void *arg, const char *what, u64 number, const char *w
 		show(check, what, number, why, detail);
 }
 
-/* Reports pages in bad sectors that only the cache holds: they are lost. Returns how many. */
-static u64 find_lost(struct store_check *check, u64 sector, u64 sectors)
+/*
+ * Reports pages in bad sectors that only the cache holds: they are lost. The device begins at sector @start.
+ * Pages before @next were looked at, for earlier sectors. Returns how many are lost.
+ */
+static u64 find_lost(struct store_check *check, u64 sector, u64 sectors, u64 start, u64 *next)
 {
 	const struct ps *ps = check->ps;
-	u64 data = (u64)(ps->data - ps->base), begin = sector << 9, end = (sector + sectors) << 9, lost = 0;
+	u64 data = (start << 9) + (ps->data - ps->base);	/* on the disk */
+	u64 begin = sector << 9, end = (sector + sectors) << 9, lost = 0;
+	u64 page = begin > data ? (begin - data) >> PS_PAGE_SHIFT : 0;
 	struct ps_page_info info;
 
-	if (end <= data)
-		return 0;
-	for (u64 page = begin > data ? (begin - data) >> PS_PAGE_SHIFT : 0;
-	     page < ps->nr_pages && data + (page << PS_PAGE_SHIFT) < end; page++) {
+	for (page = max_t(u64, page, *next); page < ps->nr_pages && data + (page << PS_PAGE_SHIFT) < end;
+	     page++) {
+		*next = page + 1;
 		if (ps_page_read(ps, page, &info) || info.state != PS_PAGE_OUT_OF_SYNC)
 			continue;
 		finding(check, "page", page, "is lost: the device has a bad block there");
@@ -188,23 +193,34 @@ static u64 find_lost(struct store_check *check, u64 sector, u64 sectors)
 	return lost;
 }
 
-/* Reads the kernel's list of bad blocks. Images and mapped devices have none. */
+/* The kernel's list of bad blocks; NULL: images and mapped devices have none. A partition has its disk's. */
+static FILE *open_bad_blocks(dev_t rdev, u64 *start)
+{
+	char path[PATH_MAX], text[32];
+	FILE *list;
+
+	*start = 0;
+	list = fopen(kernel_path(path, "/sys/dev/block/%u:%u/badblocks", major(rdev), minor(rdev)), "re");
+	if (list || !disk_attribute(rdev, "start", text, sizeof(text)))
+		return list;
+	*start = strtoull(text, NULL, 10);
+	return fopen(kernel_path(path, "/sys/dev/block/%u:%u/../badblocks", major(rdev), minor(rdev)), "re");
+}
+
 static u64 check_bad_blocks(struct store_check *check)
 {
 	unsigned long long sector, sectors;
-	char path[64];
+	u64 start, lost = 0, next = 0;
 	struct stat st;
-	u64 lost = 0;
 	FILE *list;
 
 	if (stat(check->findings.path, &st) || !S_ISBLK(st.st_mode))
 		return 0;
-	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/badblocks", major(st.st_rdev), minor(st.st_rdev));
-	list = fopen(path, "re");
+	list = open_bad_blocks(st.st_rdev, &start);
 	if (!list)
 		return 0;
 	while (fscanf(list, "%llu %llu", &sector, &sectors) == 2)
-		lost += find_lost(check, sector, sectors);
+		lost += find_lost(check, sector, sectors, start, &next);
 	fclose(list);
 	return lost;
 }
@@ -291,7 +307,7 @@ static enum exit_status check_store(const char *path, const struct ps *ps, bool 
 	found = ps_check(ps, scratch, finding, &check);
 	free(scratch);
 	found += check_names(ps, names_finding, &check);
-	lost = damage ? 0 : check_bad_blocks(&check);
+	lost = check_bad_blocks(&check);
 	store_count(ps, &counts);
 	progress_end(&progress);
 	if (json)
@@ -310,6 +326,8 @@ static enum exit_status cannot_open(const struct device *dev, enum ps_error err,
 	if (ours && json)
 		print_superblock_finding(dev->path, "record", ps_strerror(err));
 	problem("%s: %s", dev->path, ps_strerror(err));
+	if (err == PS_E_WRITELOG)
+		advice("`forebay writelog check %s` checks that.", dev->path);
 	if (err == PS_E_FOREIGN && signature_find(dev->fd, text, sizeof(text)) > 0)
 		advice("It holds %s.", text);
 	if (ours)
@@ -335,6 +353,8 @@ static enum exit_status repair_store(const struct device *dev, const struct ps *
 	status = check_store(dev->path, ps, false, &damage);
 	if (status == LEFT && (damage.nr_files || damage.nr_pages || damage.supers))
 		status = damage_repair(&damage, dev, yes);
+	if (status == REPAIRED && damage.lost)
+		status = LEFT;
 	damage_end(&damage);
 	return damage.names && status != FAILED ? names_are_left(dev->path) : status;
 }

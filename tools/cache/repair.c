@@ -36,9 +36,9 @@ bool damage_begin(struct damage *damage, const struct ps *ps)
 }
 
 /**
- * damage_note - remember a record that ps_check() reports
- * @damage: from damage_begin(); ps_check() names no record twice
- * @what: the kind of record
+ * damage_note - remember a finding
+ * @damage: from damage_begin(); no record is found twice
+ * @what: the kind of record, or "page": one that is lost
  * @number: its number
  */
 void damage_note(struct damage *damage, const char *what, u64 number)
@@ -47,6 +47,8 @@ void damage_note(struct damage *damage, const char *what, u64 number)
 		damage->files[damage->nr_files++] = number;
 	else if (!strcmp(what, "page record"))
 		damage->pages[damage->nr_pages++] = number;
+	else if (!strcmp(what, "page"))
+		damage->lost++;
 	else
 		damage->supers++;
 }

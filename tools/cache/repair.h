@@ -15,6 +15,7 @@ struct damage {
 	u32 nr_files, nr_pages;
 	u64 supers;			/* opening the store rewrites a damaged copy from the other */
 	u64 names;			/* findings in the name log, which is left as it is */
+	u64 lost;			/* pages of files: no repair brings them back */
 };
 
 bool damage_begin(struct damage *damage, const struct ps *ps);
