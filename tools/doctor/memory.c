@@ -203,9 +203,9 @@ void check_persistence(struct doctor *doctor)
 }
 
 /*
- * A block that was cleared reads as zeros. A zero record of a cache is a free one, a zero word of a log's chunk
- * is an empty one, and zeros in data are data. So the blocks are cleared last: after that no check can tell
- * what was lost.
+ * A block that was cleared reads as zeros. A zero record of a cache is a free one, a chunk of a log with a
+ * zero word is empty, and zeros in data are data. So the blocks are cleared last: after that no check can
+ * tell what was lost.
  */
 static void mend_bad_blocks(struct doctor *doctor, const struct disk *disk)
 {
