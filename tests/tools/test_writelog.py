@@ -207,6 +207,13 @@ def test_says_that_it_goes_on(command, log):
     assert said_by_a_slow_run(command, "writelog", "check", image).startswith(f"{image}: being checked, 2 s so far\n")
 
 
+def test_format_says_that_it_goes_on(command, blank):
+    """If it takes long: all words of chunks are written."""
+    image = blank(256 * MIB)
+    said = said_by_a_slow_run(command, "writelog", "format", "--force", image)
+    assert said.startswith(f"{image}: being formatted, 2 s so far\n")
+
+
 MUTATIONS = 150
 
 

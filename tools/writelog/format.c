@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "base/message.h"
+#include "base/progress.h"
 #include "base/verb.h"
 #include "device/fitness.h"
 #include "device/log.h"
@@ -156,6 +157,7 @@ static void report(const struct request *req, const struct wl *wl)
 
 static enum exit_status make(const struct request *req, const struct device *dev)
 {
+	struct progress progress;
 	enum wl_error err;
 	struct wl wl;
 
@@ -164,7 +166,9 @@ static enum exit_status make(const struct request *req, const struct device *dev
 		advice("Make a namespace of that size: ndctl create-namespace -m fsdax --size=1T; or a dm-linear.");
 		return FAILED;
 	}
+	progress_begin(&progress, req->path, "being formatted");
 	err = wl_format(dev->base, dev->size, &req->make);
+	progress_end(&progress);
 	if (err == WL_E_GEOMETRY) {
 		problem("%s has no room for such generations and chunks", req->path);
 		advice("Choose fewer or smaller ones, or leave --generations and --chunk-size out.");
