@@ -193,6 +193,8 @@ MISTAKES = {
         (lambda m: m.fstab(upper="cache=/dev/pmem0"), "fstab-cache", "warning", "/srv/db", f"cache=UUID={CACHE_UUID}"),
     "a cache that does not exist":
         (lambda m: m.fstab(upper="cache=/dev/disk/by-id/pmem-x"), "fstab-cache", "error", "/srv/db", "forebay probe"),
+    "a cache by a UUID that no device has":
+        (lambda m: m.fstab(upper="cache=UUID=22222222-2222-4222-8222-222222222222"), "fstab-cache", "error", "/srv/db", "forebay probe"),
     "fsck of a mount": (lambda m: m.fstab(passno=2), "fstab-cache", "warning", "/srv/db", "0 0"),
     "lines in the wrong order": (lambda m: m.fstab(swapped=True), "fstab-order", "warning", "/srv/db", "put the line of /srv/ssd first"),
     "nofail above only":

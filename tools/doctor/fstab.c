@@ -6,6 +6,7 @@
 #include <libmount.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "doctor.h"
 
@@ -23,6 +24,19 @@ static const char *uuid_of(const struct machine *machine, const char *path)
 		if (!strcmp(machine->disks[i].path, path) && machine->disks[i].identity.type)
 			return machine->disks[i].identity.uuid;
 	return "... (forebay probe prints it)";
+}
+
+/* True also if a device could not be read: it may be the one. */
+static bool has_cache(const struct machine *machine, const char *uuid)
+{
+	for (size_t i = 0; i < machine->nr_disks; i++) {
+		const struct disk *disk = &machine->disks[i];
+
+		if (!strcasecmp(disk->identity.uuid, uuid) ||
+		    (disk->dax && !disk->identity.type && !disk->identity.why))
+			return true;
+	}
+	return false;
 }
 
 static void judge_cache(void *arg, struct libmnt_fs *line)
@@ -45,6 +59,10 @@ static void judge_cache(void *arg, struct libmnt_fs *line)
 		found(doctor, ERROR, target, "its line in " FSTAB " names the cache %s, which does not exist",
 		      cache);
 		mend(doctor, "ls -l /dev/disk/by-id; forebay probe DEVICE");
+	} else if (!strncmp(cache, "UUID=", 5) && !has_cache(&doctor->machine, cache + 5)) {
+		found(doctor, ERROR, target, "its line in " FSTAB " names the cache %s, and no device has that UUID",
+		      cache);
+		mend(doctor, "forebay probe DEVICE prints the UUID; forebay format gives a new one");
 	}
 	if (mnt_fs_get_passno(line) > 0) {
 		found(doctor, WARNING, target, "its line in " FSTAB " asks for fsck, which knows no forebay");
