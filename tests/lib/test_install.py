@@ -92,8 +92,8 @@ def test_uninstall_disables_the_units(tmp_path):
     """What `systemctl enable` has made stays for units of others, and for those of a package."""
     wants = tmp_path / "etc/systemd/system/local-fs.target.wants"
     wants.mkdir(parents=True)
-    for name, folder in ("forebay-writelog@fast", "/usr/lib"), ("forebay-transit@quick", "/usr/lib"), ("foreign@fast", "/usr/lib"), \
-            ("forebay-writelog@other", "/lib"):
+    for name, folder in ("forebay-writelog@fast", "/usr/lib"), ("forebay-transit@quick", "/lib"), ("foreign@fast", "/usr/lib"), \
+            ("forebay-writelog@other", "/usr/local/lib"):
         (wants / f"{name}.service").symlink_to(f"{folder}/systemd/system/{name.split('@')[0]}@.service")
     subprocess.run(["make", "-s", "-C", ROOT / "packaging", "uninstall", f"DESTDIR={tmp_path}", "PREFIX=/usr"], check=True)
     assert {path.name for path in wants.iterdir()} == {"foreign@fast.service", "forebay-writelog@other.service"}
