@@ -117,6 +117,17 @@ def partition_of_origin(m):
     m.fstab(log=("PARTUUID=5c3c-01", *LOG_LINE[1:]))
 
 
+def cache_in_partition(m):
+    """The disk's list has the bad blocks."""
+    m.write("sys/class/block/pmem0/badblocks", "8 8")
+    m.disk("pmem0p1", "259:20", "sys/devices/ndbus0/region0/pfn0.0/block/pmem0/pmem0p1", partition=1, start=2048)
+    (m.root / "dev/pmem0").rename(m.root / "dev/pmem0p1")
+    m.write("dev/pmem0", "a partition table")
+    m.remove("sys/fs/forebay/pmem0")
+    m.replace("proc/self/mountinfo", "cache=/dev/pmem0,", "cache=/dev/pmem0p1,")
+    m.write("sys/fs/forebay/pmem0p1/pages_total", "1000")
+
+
 def lvm(m, settings):
     """The origin is a physical volume."""
     label = bytearray(8 * MIB)
@@ -160,6 +171,7 @@ MISTAKES = {
     "a read-only region": (attribute("sys/bus/nd/devices/region0/read_only", "1"), "persistence", "error", "namespace0.0", "dmesg"),
     "bad blocks": (attribute("sys/class/block/pmem0/badblocks", "8 8\n64 1"), "bad-blocks", "error", "/dev/pmem0",
                    "also in files, so not before that"),
+    "bad blocks around a cache in a partition": (cache_in_partition, "bad-blocks", "error", "/dev/pmem0", "forebay check /dev/pmem0p1"),
     "bad blocks of a write log": (attribute("sys/class/block/pmem1/badblocks", "8 8"), "bad-blocks", "error", "/dev/pmem1",
                                   "compare with a backup"),
     "memmap=": (attribute("sys/devices/ndbus0/provider", "e820"), "volatile", "warning", "namespace0.0", "trying"),

@@ -202,6 +202,24 @@ void check_persistence(struct doctor *doctor)
 	each_memory(doctor, judge_persistence);
 }
 
+/* The cache or log on a disk, on a partition of it, or on a device mapped over it; NULL: there is none. */
+static const struct disk *forebay_on(const struct machine *machine, const struct disk *disk)
+{
+	char partition[PATH_MAX], mapped[PATH_MAX];
+
+	if (disk->identity.type)
+		return disk;
+	for (size_t i = 0; i < machine->nr_disks; i++) {
+		const struct disk *other = &machine->disks[i];
+
+		snprintf(partition, sizeof(partition), "/sys/class/block/%s/%s", disk->name, other->name);
+		snprintf(mapped, sizeof(mapped), "/sys/class/block/%s/holders/%s", disk->name, other->name);
+		if (other->identity.type && (exists(partition) || exists(mapped)))
+			return other;
+	}
+	return NULL;
+}
+
 /*
  * A block that was cleared reads as zeros. A zero record of a cache is a free one, a chunk of a log with a
  * zero word is empty, and zeros in data are data. So the blocks are cleared last: after that no check can
@@ -209,14 +227,14 @@ void check_persistence(struct doctor *doctor)
  */
 static void mend_bad_blocks(struct doctor *doctor, const struct disk *disk)
 {
-	const char *type = disk->identity.type ?: "", *then = "";
+	const char *then = "";
 
-	if (!strcmp(type, TYPE_CACHE)) {
+	if (disk && !strcmp(disk->identity.type, TYPE_CACHE)) {
 		mend(doctor, "forebay check %s (unmounted) says what is damaged, and how many pages of files are lost",
 		     disk->path);
 		mend(doctor, "mount, delete the files with lost pages, restore them from a backup, and unmount");
 		then = ", also in files, so not before that";
-	} else if (*type) {
+	} else if (disk) {
 		mend(doctor, "forebay writelog check %s (not in use) says what is damaged, apart from data without checksums",
 		     disk->path);
 		then = ": writes may be missing or zero then, without a message, so compare with a backup";
@@ -247,7 +265,7 @@ void check_bad_blocks(struct doctor *doctor)
 		if (!sectors)
 			continue;
 		found(doctor, ERROR, disk->path, "it has %llu bad sector%s", sectors, PLURAL(sectors));
-		mend_bad_blocks(doctor, disk);
+		mend_bad_blocks(doctor, forebay_on(&doctor->machine, disk));
 	}
 }
 
