@@ -161,7 +161,7 @@ int fb_bind(struct fb_sb *fsb, struct fs_context *fc, const struct ps_handle *ro
 		return 0;
 	if (ps_is_bound(&fsb->ps) && (fb_recover_found_any(fsb) || fb_replay_has_records(fsb)))
 		return fb_fail(fc, -EBUSY,
-			       "%s holds data of another directory (on file system %pU): mount that with it once, or give the data up with forebay format",
+			       "%s holds data of another directory (on file system %pU): mount that with it once, or give the data up with forebay format --force",
 			       fsb->cache_name, fsb->ps.super.lower_uuid);
 	ps_bind(&fsb->ps, uuid, root);
 	return 0;
