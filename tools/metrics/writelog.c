@@ -17,7 +17,7 @@ static const struct family families[] = {
 	  ONE, .labels = info },
 	{ "forebay_writelog_healthy", false, "1: neither the log nor its origin fails.",
 	  IS_TEXT, .key = "health", .text = "ok" },
-	{ "forebay_writelog_failed", false, "1: the log refuses writes, or is damaged.",
+	{ "forebay_writelog_failed", false, "1: writing back has failed for long: a full log refuses writes.",
 	  IS_TEXT, .key = "health", .text = "failed" },
 	{ "forebay_writelog_volatile", false, "1: the log is ordinary memory, lost with the power.",
 	  AS_IS, .key = "volatile_log" },
