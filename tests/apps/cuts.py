@@ -40,16 +40,18 @@ def run(count, settings, fs):
 
 
 def one_boot(machine, cut, acknowledged):
-    """Reads what is acknowledged; pulls the plug some time after all clients have begun."""
-    seen, until = set(), None
+    """Reads what is acknowledged; pulls the plug some time after all clients have begun. No client ends before the cut."""
+    seen, until, ended = set(), None, []
     with machine:
         for line in machine.lines():        # after the cut too: what was said before it
             word, *rest = line.split(" ")
             if word == "ack" and len(rest) == 2 and rest[1].isdecimal():
                 acknowledged[rest[0]] = int(rest[1])
                 seen.add(rest[0])
-            elif until is None:
+            elif until is None or word == "client":
                 print(f"  {line}", flush=True)
+            if word == "client":
+                ended.append(line)
             if cut and until is None and len(seen) == CLIENTS:
                 until = time.monotonic() + random.uniform(3, 12)
             if until and time.monotonic() > until:
@@ -58,4 +60,4 @@ def one_boot(machine, cut, acknowledged):
     if result.reports:
         print("\n".join(result.reports))
     print(f"  {'cut' if result.was_cut else 'ended'} after {result.seconds:.0f} s: {acknowledged}", flush=True)
-    return not result.reports and result.was_cut == cut and (cut or result.status == 0)
+    return not result.reports and not ended and result.was_cut == cut and (cut or result.status == 0)

@@ -39,7 +39,7 @@ def fuzz(*arguments):
     print(done.stdout)
     if "VIOLATION stuck" in done.stdout:
         pytest.exit(f"some hang for ever: {LOG}", 1)
-    return done.stdout if done.returncode else ""
+    return done.stdout + f"exit {done.returncode}" if done.returncode else ""       # wrong usage says nothing
 
 
 def all_goes_below(stack):

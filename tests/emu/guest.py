@@ -5,7 +5,7 @@ left.
     guest.py forebay|writelog CUTS SEED [SECONDS]
 
 Writers never stop; each has blocks of its own. A block's version that is acknowledged before a cut must be
-found after the cut. Prints a line now and then, and each violation; exits with 1 at the first.
+found after the cut. Prints a line now and then, and each violation; exits with LOST at the first.
 """
 
 import os
@@ -13,12 +13,14 @@ import random
 import signal
 import sys
 import time
+import traceback
 
 import subjects
 from blocks import Versions, contents
 
 WRITERS = 3
 SHOWN_EVERY = 20        # seconds
+LOST = 3                # exit status; Python's own is 1
 NICE = -10              # of the process that cuts and checks: the writers do enough as it is
 
 
@@ -41,7 +43,11 @@ def start_writers(subject, versions):
         pid = os.fork()
         if not pid:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
-            write_for_ever(subject, versions, number)
+            try:
+                write_for_ever(subject, versions, number)
+            finally:
+                traceback.print_exc()
+                os._exit(1)
         writers.append(pid)
     return writers
 
@@ -59,20 +65,29 @@ def check(subject, versions, seed):
     return wrong
 
 
-def campaign(subject, versions, cuts, seed, seconds):
+def ended(writers):
+    """What is wrong with the writers, each of which works until it is killed. Forgets those that have ended."""
+    gone = [pid for pid in writers if os.waitpid(pid, os.WNOHANG)[0]]
+    for pid in gone:
+        writers.remove(pid)
+    return ["a writer ended by itself, with an error"] * len(gone)
+
+
+def campaign(subject, versions, writers, cuts, seed, seconds):
     """Returns how many cuts were made, and the first violations."""
     began = shown = time.monotonic()
     for number in range(cuts):
-        wrong = check(subject, versions, seed + number)
+        wrong = check(subject, versions, seed + number) + ended(writers)
         now = time.monotonic()
         if wrong:
             return number + 1, wrong
         if now - began > seconds:
-            return number + 1, []
+            cuts = number + 1
+            break
         if now - shown > SHOWN_EVERY:
             shown = now
             print(f"  {subject.NAME}: {number + 1} cuts, {sum(versions.acknowledged)} writes acknowledged", flush=True)
-    return cuts, []
+    return cuts, [] if any(versions.acknowledged) else ["no write was acknowledged, so none could be lost"]
 
 
 def main(name, cuts, seed, seconds="1e9"):
@@ -81,7 +96,7 @@ def main(name, cuts, seed, seconds="1e9"):
     subject, versions = kind(), Versions(kind.BLOCKS)
     writers = start_writers(subject, versions)
     os.nice(NICE)
-    made, wrong = campaign(subject, versions, int(cuts), int(seed), float(seconds))
+    made, wrong = campaign(subject, versions, writers, int(cuts), int(seed), float(seconds))
     for pid in writers:
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
@@ -89,7 +104,7 @@ def main(name, cuts, seed, seconds="1e9"):
         subject.end()
     print("\n".join(wrong[:20]) + ("\n" if wrong else "")
           + f"{name}: {made} cuts, {sum(versions.acknowledged)} writes acknowledged, {len(wrong)} violations, seed {seed}", flush=True)
-    return bool(wrong)
+    return LOST if wrong else 0
 
 
 if __name__ == "__main__":

@@ -81,13 +81,14 @@ def test_killed(driver, file):
 
 def test_killed_while_it_works(driver, file):
     """At any moment, with the file growing: what was synced is there, and all is as appended."""
-    rng, said = random.Random(3), 0
+    rng = random.Random(3)
     for _ in range(8):
         with subprocess.Popen([driver, file, "4096", "forever", "9000"], stdout=subprocess.PIPE, text=True) as process:
+            first = process.stdout.readline()           # it works
             time.sleep(rng.uniform(0.01, 0.15))
             process.kill()
-            lines = process.stdout.read().split("\n")[:-1]
-        said = int(lines[-1]) if lines else said
+            lines = (first + process.stdout.read()).split("\n")[:-1]
+        said = int(lines[-1])
         length, = drive(driver, file, "recover", chunk=4096)
         assert length >= said
         assert file.read_bytes() == pattern(length)

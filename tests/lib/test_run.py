@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """tests/run: each test file for the guest belongs to a boot, and each name in the table is a file."""
 
+import subprocess
+import sys
 from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
@@ -8,6 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests"))      # where the script finds powercut/
 
 
 @pytest.fixture(name="table", scope="module")
@@ -32,6 +35,14 @@ def test_a_name_that_nothing_has(table, monkeypatch, capsys, options):
     monkeypatch.setattr(table.sys, "argv", ["tests/run", *options])
     assert table.main() == 1
     assert "no test was run" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("folder", ["vm", "attack"])
+def test_files_for_the_guest_are_refused_elsewhere(folder):
+    """They format /dev/nvme0n1 and /dev/pmem0, and remove all mapped devices."""
+    done = subprocess.run([sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--collect-only", "-q", f"tests/{folder}"], cwd=ROOT,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR and "run them with tests/run" in done.stdout, done.stdout[-2000:]
 
 
 def test_each_name_is_a_file(table):

@@ -76,10 +76,10 @@ class Iteration:
         return found
 
     def drain_violations(self):
-        """What differs below from what was seen above before unmounting."""
+        """What differs below from what was seen above before unmounting, and what no folder may look like."""
         found = []
         for writer, (above, below) in enumerate(zip(self._load("found"), self._load("drained"))):
-            found += [f"writer {writer}: {text}" for text in self._differences(above, below)]
+            found += [f"writer {writer}: {text}" for text in (*below.faults, *self._differences(above, below))]
         return found
 
     def replay(self, writer):

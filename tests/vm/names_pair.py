@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from conftest import clean_up
+from libc import syncfs
 from stack import MOUNT, counter, run
 from test_cuts import LEFT, LEFT_LOWER, Pair
 from test_emu import create
@@ -103,7 +104,9 @@ def write(path, data, synced=True):
 
 def settle():
     """Storage has all that was done until now, and the log is empty."""
-    run(f"sync -f {MOUNT}")
+    fd = os.open(MOUNT, os.O_RDONLY)
+    syncfs(fd)
+    os.close(fd)
 
 
 def xattrs_of(path):
