@@ -192,9 +192,14 @@ static void fb_batch_is_below(struct fb_inode *fi, const struct fb_times *times)
 /*
  * Steps 2 and 3. The first fsync of a file that storage may not have is a full one. ext4 leaves the link of a
  * file that was made without a name out of an fdatasync, and deletes the file after a crash.
+ *
+ * An fsync tells of an error once for each struct file. fb_flush_truncation() has an fsync of wb_file without
+ * wb_lock, which may be told instead of this one. So the batch also looks whether the mapping had an error.
  */
 static int fb_batch_write(struct fb_inode *fi, struct fb_batch *batch)
 {
+	struct address_space *mapping = fi->wb_file->f_mapping;
+	errseq_t before = filemap_sample_wb_err(mapping);
 	int err = fb_run_as_mounter(FB_SB(fi->vfs_inode.i_sb), fb_batch_copy, batch);
 	bool times_too = fb_time_only_in_record(fi) || !test_bit(FB_IS_BELOW, &fi->flags);
 	struct fb_times times = fb_times_now(fi);
@@ -203,7 +208,7 @@ static int fb_batch_write(struct fb_inode *fi, struct fb_batch *batch)
 
 	if (err || FB_BREAK_ORDER)
 		return err;
-	err = vfs_fsync(fi->wb_file, !times_too);
+	err = vfs_fsync(fi->wb_file, !times_too) ?: filemap_check_wb_err(mapping, before);
 	if (!err && !times_too)
 		fb_cost_lower(FB_SB(fi->vfs_inode.i_sb), bitmap_weight(batch->changed, batch->nr), start_ns);
 	if (!err)
