@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A file's turn: the worker has its pages written back, and doesn't wait for long.
+ * A file's turn: the workers have done below what the file needs, and don't wait for long. Its truncation
+ * becomes durable, its pages are written back, and so is its time if it has no page in PMem.
  *
  * How long a file takes may be its users' doing. The lower file system charges what it writes to the cgroup
  * whose tasks brought the folios into its page cache, and that cgroup may write little in a second. There is
  * one worker for the files of all users. So each file is written back by a work of its own. If that takes
- * longer than FB_TURN, the worker goes on to the next file, and passes this one over until it has ended.
+ * longer than FB_TURN, the worker goes on to the next file, and passes this one over until it has ended. So
+ * does the worker of deferred.c. Neither of the two calls a file's lower fsync itself.
  *
  * A cgroup may have many such files. The worker waits half as long for a file with each other file of its
  * cgroup that is at its turn. If these are FB_TURNS_OF_GROUP, the file is passed over. So one cgroup's files
@@ -14,6 +16,10 @@
  */
 #include <linux/wait_bit.h>
 
+#include "../page/index.h"
+#include "../page/size.h"
+#include "../page/times.h"
+#include "../sync/sync.h"
 #include "turn.h"
 #include "writeback.h"
 
@@ -47,12 +53,30 @@ static unsigned int fb_turn_begin(struct fb_sb *fsb, struct fb_inode *fi)
 	return others;
 }
 
+static bool fb_needs_turn(struct fb_inode *fi)
+{
+	return xa_marked(&fi->index, FB_MARK_RECLAIM) || fb_is_truncated(fi) ||
+	       (!fb_has_pages(fi) && fb_time_only_in_record(fi));
+}
+
+static int fb_turn_run(struct fb_inode *fi)
+{
+	int err = fb_is_truncated(fi) ? fb_flush_truncation(fi) : 0;
+
+	err = fb_writeback_for_reclaim(fi, &fi->turn.budget) ?: err;
+	if (!fb_has_pages(fi) && fb_wb_lock_soon(fi)) {
+		err = fb_time_to_lower(fi) ?: err;
+		mutex_unlock(&fi->wb_lock);
+	}
+	return err;
+}
+
 static void fb_turn_work(struct work_struct *work)
 {
 	struct fb_inode *fi = container_of(work, struct fb_inode, turn.work);
 	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
 
-	WRITE_ONCE(fi->turn.err, fb_writeback_for_reclaim(fi, &fi->turn.budget));
+	WRITE_ONCE(fi->turn.err, fb_turn_run(fi));
 	spin_lock(&fsb->inodes_lock);
 	list_del(&fi->turn.list);
 	spin_unlock(&fsb->inodes_lock);
@@ -70,7 +94,7 @@ void fb_turn_init_once(struct fb_inode *fi)
 }
 
 /**
- * fb_turn() - have a file's pages written back for reclaim
+ * fb_turn() - give a file its turn
  * @fi: the inode; the caller has a reference
  * @budget: as for fb_writeback_for_reclaim(), or NULL: no limit. Nothing is left of it if the file takes
  *	long, and all if the file is at its last turn still
@@ -84,7 +108,7 @@ int fb_turn(struct fb_inode *fi, unsigned long *budget)
 	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
 	unsigned int others;
 
-	if (!xa_marked(&fi->index, FB_MARK_RECLAIM))
+	if (!fb_needs_turn(fi))
 		return 0;
 	if (test_and_set_bit(FB_HAS_TURN, &fi->flags))
 		return -EINPROGRESS;
