@@ -215,7 +215,7 @@ void fb_evict_for_reclaim(struct fb_inode *fi)
 	struct forebay_dropped dropped = {};
 
 	fb_pins_refresh(fi);
-	fb_turn(fi, NULL);	/* tells of its errors */
+	fb_turn(fi, NULL);
 	if (!fb_wb_lock_soon(fi))
 		return;
 	fb_evict_clean(fi, 0, FB_LAST_PAGE, &dropped);

@@ -13,6 +13,9 @@
  * cgroup that is at its turn. If these are FB_TURNS_OF_GROUP, the file is passed over. So one cgroup's files
  * cost the others some two seconds in all. They don't use up the works of the workqueue, which is apart
  * from the mount's other one: a read that ends (vfs/direct.c) doesn't wait for them.
+ *
+ * A turn in which storage refuses something, or no page becomes clean, is in vain. The file has no other turn
+ * for FB_RETRY_DELAY. So the workers needn't rest themselves, and serve other files meanwhile.
  */
 #include <linux/wait_bit.h>
 
@@ -55,6 +58,8 @@ static unsigned int fb_turn_begin(struct fb_sb *fsb, struct fb_inode *fi)
 
 static bool fb_needs_turn(struct fb_inode *fi)
 {
+	if (test_bit(FB_TURN_IN_VAIN, &fi->flags) && time_before(jiffies, READ_ONCE(fi->turn.next)))
+		return false;
 	return xa_marked(&fi->index, FB_MARK_RECLAIM) || fb_is_truncated(fi) ||
 	       (!fb_has_pages(fi) && fb_time_only_in_record(fi));
 }
@@ -71,12 +76,18 @@ static int fb_turn_run(struct fb_inode *fi)
 	return err;
 }
 
+static void fb_turn_in_vain(struct fb_inode *fi, bool in_vain)
+{
+	WRITE_ONCE(fi->turn.next, jiffies + FB_RETRY_DELAY);
+	assign_bit(FB_TURN_IN_VAIN, &fi->flags, in_vain);
+}
+
 static void fb_turn_work(struct work_struct *work)
 {
 	struct fb_inode *fi = container_of(work, struct fb_inode, turn.work);
 	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
 
-	WRITE_ONCE(fi->turn.err, fb_turn_run(fi));
+	fb_turn_in_vain(fi, fb_turn_run(fi));	/* it has told of its error */
 	spin_lock(&fsb->inodes_lock);
 	list_del(&fi->turn.list);
 	spin_unlock(&fsb->inodes_lock);
@@ -100,22 +111,22 @@ void fb_turn_init_once(struct fb_inode *fi)
  *	long, and all if the file is at its last turn still
  *
  * Context: process. Sleeps. An unmount flushes fb_sb->turn_wq before inodes go.
- * Return: 0; -EINPROGRESS in these two cases, or if too many files of its cgroup are at their turn; or the
- * error.
+ * Return: true in these two cases, and if too many files of its cgroup are at their turn: it is worth a look
+ * soon. False: the turn is over, or the file needs none now.
  */
-int fb_turn(struct fb_inode *fi, unsigned long *budget)
+bool fb_turn(struct fb_inode *fi, unsigned long *budget)
 {
 	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
 	unsigned int others;
 
 	if (!fb_needs_turn(fi))
-		return 0;
+		return false;
 	if (test_and_set_bit(FB_HAS_TURN, &fi->flags))
-		return -EINPROGRESS;
+		return true;
 	others = fb_turn_begin(fsb, fi);
 	if (others >= FB_TURNS_OF_GROUP) {
 		clear_bit(FB_HAS_TURN, &fi->flags);
-		return -EINPROGRESS;
+		return true;
 	}
 	fi->turn.budget = budget ? *budget : ULONG_MAX;
 	ihold(&fi->vfs_inode);
@@ -123,9 +134,9 @@ int fb_turn(struct fb_inode *fi, unsigned long *budget)
 	if (wait_on_bit_timeout(&fi->flags, FB_HAS_TURN, TASK_UNINTERRUPTIBLE, FB_TURN >> others)) {
 		if (budget)
 			*budget = 0;
-		return -EINPROGRESS;
+		return true;
 	}
 	if (budget)
 		*budget = READ_ONCE(fi->turn.budget);
-	return READ_ONCE(fi->turn.err);
+	return false;
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Storage refuses what one file has in PMem: those pages stay there, whichever task is told of the error."""
+"""Storage refuses what one file has in PMem: those pages stay there, whoever is told of the error; other files' pages are written."""
 
 import contextlib
 import os
@@ -9,7 +9,7 @@ import time
 
 import pytest
 from conftest import clean_up
-from libc import pages, syncfs
+from libc import MAP_SHARED_VALIDATE, MAP_SYNC, Mapping, fallocate, pages, syncfs
 from stack import LOWER, MOUNT, PAGE, SSD, Stack, run, small_cache
 
 CACHE_MIB = 8
@@ -101,3 +101,31 @@ def test_error_that_another_fsync_is_told(failing):
     os.close(fd)
     run("echo 3 > /proc/sys/vm/drop_caches")
     assert (LOWER / "f").read_bytes() == b"s" * number * PAGE
+
+
+def test_other_files_are_written_at_once(failing):
+    """A file whose storage fails doesn't make the worker wait before it serves other files."""
+    fd = os.open(MOUNT / "other", os.O_RDWR | os.O_CREAT)
+    size = 4 * CACHE_MIB << 20
+    fallocate(fd, 0, 0, size)
+    os.pwrite(fd, b"o" * size, 0)
+    os.fsync(fd)
+    broken = synced_pages("f", 256)
+    break_file("f")
+    start = before = time.monotonic()
+    longest = 0
+    with Mapping(fd, size, MAP_SHARED_VALIDATE | MAP_SYNC) as mapping:
+        for page in range(size // PAGE):
+            mapping.write(page * PAGE, b"%8d" % page)
+            now = time.monotonic()
+            longest, before = max(longest, now - before), now
+    took = time.monotonic() - start
+    print("%.1f s, the longest store %.1f s" % (took, longest))
+    assert failing.value("writeback_errors") > 0
+    assert pages(broken) == 256
+    assert took < 40
+    os.close(fd)
+    table([])
+    failing.drain()
+    os.close(broken)
+    assert (LOWER / "f").read_bytes() == b"s" * 256 * PAGE
