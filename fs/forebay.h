@@ -167,6 +167,7 @@ enum {
 	FB_RECORD_USED,		/* its record was of use since the worker last looked for one to take */
 	FB_NAMELESS_SYNCED,	/* a sync below has begun when it had no name */
 	FB_HAS_TURN,		/* turn.work is queued, or at work */
+	FB_TURN_IN_VAIN,	/* the last turn was; there is none before turn.next */
 };
 
 /* In jiffies, before a worker tries again what storage refused. */
@@ -210,7 +211,7 @@ struct fb_inode {
 		struct list_head list;	/* fb_sb->turns */
 		const void *group;	/* stands for the cgroup that is charged */
 		unsigned long budget;
-		int err;
+		unsigned long next;	/* with FB_TURN_IN_VAIN, in jiffies */
 	} turn;
 	struct xarray index;		/* page index -> struct fb_page * */
 	struct address_space dax_mapping;	/* page->mapping of the pages in index; page/mapping.c */

@@ -220,9 +220,10 @@ bool fb_records_low(struct fb_sb *fsb)
  */
 void fb_flush_orphans_soon(struct fb_sb *fsb)
 {
-	bool now = fb_cache_low(fsb) || fb_records_low(fsb);
-
-	queue_delayed_work(fsb->wq, &fsb->orphan_work, now ? 0 : FB_ORPHAN_DELAY);
+	if (fb_cache_low(fsb) || fb_records_low(fsb))
+		mod_delayed_work(fsb->wq, &fsb->orphan_work, 0);	/* it may be queued for later */
+	else
+		queue_delayed_work(fsb->wq, &fsb->orphan_work, FB_ORPHAN_DELAY);
 }
 
 /**

@@ -195,6 +195,32 @@ int fb_sync_below(struct fb_inode *fi, struct file *lower, bool datasync)
 }
 
 /**
+ * fb_flush_truncation() - make a file's truncation durable below, if it isn't yet
+ * @fi: the inode. Takes io_sem, then sync_lock
+ *
+ * It doesn't take wb_lock: under sync_lock, all sync calls would wait for a writeback of the whole file. A
+ * truncation that is still in progress is not durable afterwards, and asks for this again at its end.
+ *
+ * Context: process. Sleeps.
+ * Return: 0 or the lower file system's error; then it is as it was.
+ */
+int fb_flush_truncation(struct fb_inode *fi)
+{
+	struct file *lower = fb_record_file(fi);
+	int err = 0;
+
+	if (!lower)
+		return 0;
+	mutex_lock(&fi->sync_lock);
+	if (fb_is_truncated(fi))
+		err = fb_sync_below(fi, lower, true);
+	else
+		mutex_unlock(&fi->sync_lock);
+	__fput_sync(lower);
+	return err;
+}
+
+/**
  * fb_sync_size() - make the file's size durable, in PMem
  * @fi: the inode
  * @end: the size, as fb_see_size() found it; data up to it is durable already

@@ -13,6 +13,7 @@
 int fb_sync_size(struct fb_inode *fi, const struct fb_size_seen *end, bool datasync);
 bool fb_is_unsynced(struct fb_inode *fi);
 int fb_sync_below(struct fb_inode *fi, struct file *lower, bool datasync);
+int fb_flush_truncation(struct fb_inode *fi);
 int fb_sync_inode(struct fb_inode *fi, struct file *file, struct file *lower, loff_t start, loff_t end,
 		  bool datasync);
 int fb_fsync(struct file *file, loff_t start, loff_t end, int datasync);

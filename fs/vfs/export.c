@@ -11,7 +11,7 @@
 #include <linux/exportfs.h>
 #include <linux/writeback.h>
 
-#include "../writeback/deferred.h"
+#include "../sync/sync.h"
 #include "dentry.h"
 #include "export.h"
 #include "inode.h"

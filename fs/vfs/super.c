@@ -360,16 +360,13 @@ static void fb_wait_for_busy(struct fb_sb *fsb)
 		pr_warn("%s: unmounted while hardware, or a pipe, holds pages of it\n", fsb->cache_name);
 }
 
-/*
- * No work has an inode when this returns. One may begin again later: unmount places what still waits for its
- * file, and such a page gets old; and the last reference to a deleted file may be put.
- */
+/* No work has an inode when this returns, and none begins again: unmount itself does what is left. */
 static void fb_stop_works(struct fb_sb *fsb)
 {
-	cancel_delayed_work_sync(&fsb->writeback_work);
-	cancel_delayed_work_sync(&fsb->age_work);
-	flush_workqueue(fsb->turn_wq);	/* these two begin turns, and a turn may put a deleted file */
-	cancel_delayed_work_sync(&fsb->orphan_work);
+	disable_delayed_work_sync(&fsb->writeback_work);
+	disable_delayed_work_sync(&fsb->age_work);
+	disable_delayed_work_sync(&fsb->orphan_work);
+	flush_workqueue(fsb->turn_wq);	/* these three begin turns */
 }
 
 static void fb_kill_sb(struct super_block *sb)
@@ -383,7 +380,6 @@ static void fb_kill_sb(struct super_block *sb)
 		fb_pins_end_all(fsb);
 		err = fb_flush_all(fsb, false);
 		fb_release_inodes(fsb);
-		fb_stop_works(fsb);
 	}
 	kill_anon_super(sb);
 	if (!fsb)

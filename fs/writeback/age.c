@@ -47,7 +47,7 @@ static bool fb_age_turn(struct fb_sb *fsb, unsigned int age, bool idle)
 	while (!left && (fi = fb_walk_next(fsb, &walk))) {
 		if (fb_is_old(fi, age)) {
 			start = jiffies;
-			/* It tells of an error; the file has its next turn when it is as old again. */
+			/* After an error, too, the file has its next turn when it is as old again. */
 			if (idle)
 				fb_turn(fi, &budget);
 			left = !idle || !budget;

@@ -12,7 +12,8 @@
  *   - A truncation that the record doesn't tell of yet (FB_TRUNCATED): a sync of all files must not note a
  *     size without it.
  *
- * All are done by one worker, about a second after the first of a group came in.
+ * All are done by one worker, about a second after the first of a group came in. A truncation is one file's,
+ * and takes as long as what its users wrote: the worker gives the file a turn (turn.c).
  */
 #include "../names/log.h"
 #include "../page/alloc.h"
@@ -24,6 +25,7 @@
 #include "../page/walk.h"
 #include "../sync/sync.h"
 #include "deferred.h"
+#include "turn.h"
 
 struct fb_deleted {
 	struct list_head list;
@@ -95,32 +97,6 @@ static int fb_flush_deleted(struct fb_sb *fsb)
 }
 
 /**
- * fb_flush_truncation() - make a file's truncation durable below, if it isn't yet
- * @fi: the inode. Takes io_sem, then sync_lock
- *
- * It doesn't take wb_lock: under sync_lock, all sync calls would wait for a writeback of the whole file. A
- * truncation that is still in progress is not durable afterwards, and asks for this again at its end.
- *
- * Context: process. Sleeps.
- * Return: 0 or the lower file system's error; then it is as it was.
- */
-int fb_flush_truncation(struct fb_inode *fi)
-{
-	struct file *lower = fb_record_file(fi);
-	int err = 0;
-
-	if (!lower)
-		return 0;
-	mutex_lock(&fi->sync_lock);
-	if (fb_is_truncated(fi))
-		err = fb_sync_below(fi, lower, true);
-	else
-		mutex_unlock(&fi->sync_lock);
-	__fput_sync(lower);
-	return err;
-}
-
-/**
  * fb_flush_orphans() - make deletions and truncations durable below now
  * @fsb: the mount
  *
@@ -141,6 +117,25 @@ int fb_flush_orphans(struct fb_sb *fsb)
 	return err;
 }
 
+/* Gives each truncated file a turn, in which no pages are written. Returns whether one is truncated still. */
+static bool fb_turns_of_truncated(struct fb_sb *fsb)
+{
+	unsigned long no_pages = 0;
+	struct fb_walk walk;
+	struct fb_inode *fi;
+	bool left = false;
+
+	fb_walk_begin(fsb, &fsb->inodes, &walk);
+	while ((fi = fb_walk_next(fsb, &walk))) {
+		if (fb_is_truncated(fi)) {
+			fb_turn(fi, &no_pages);
+			left = left || fb_is_truncated(fi);
+		}
+		iput(&fi->vfs_inode);
+	}
+	return left;
+}
+
 /**
  * fb_orphan_work() - the worker
  * @work: fb_sb->orphan_work
@@ -148,8 +143,9 @@ int fb_flush_orphans(struct fb_sb *fsb)
 void fb_orphan_work(struct work_struct *work)
 {
 	struct fb_sb *fsb = container_of(to_delayed_work(work), struct fb_sb, orphan_work);
+	bool again = fb_flush_deleted(fsb) != 0;
 
-	if (fb_flush_orphans(fsb))
+	if (fb_turns_of_truncated(fsb) || again)
 		queue_delayed_work(fsb->wq, &fsb->orphan_work, FB_RETRY_DELAY);
 }
 

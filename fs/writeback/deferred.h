@@ -6,7 +6,6 @@
 #include "../forebay.h"
 
 void fb_orphan_deleted(struct fb_inode *fi);
-int fb_flush_truncation(struct fb_inode *fi);
 int fb_flush_orphans(struct fb_sb *fsb);
 void fb_orphan_work(struct work_struct *work);
 void fb_orphans_free(struct fb_sb *fsb);

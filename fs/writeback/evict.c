@@ -73,6 +73,8 @@ void fb_invalidate_range(struct fb_inode *fi, pgoff_t first, pgoff_t last)
  * fb_evict_record() - the file record goes if it has nothing left to say
  * @fi: the inode; the caller has a reference
  *
+ * A time that only the record has keeps it: the file's turn (turn.c) makes that durable below.
+ *
  * Context: process, under wb_lock. Takes io_sem.
  */
 void fb_evict_record(struct fb_inode *fi)
@@ -81,8 +83,6 @@ void fb_evict_record(struct fb_inode *fi)
 	u32 file;
 
 	lockdep_assert_held(&fi->wb_lock);
-	if (!fb_has_pages(fi))
-		fb_time_to_lower(fi);	/* or it stays, and so does the record */
 	down_write(&fi->io_sem);
 	file = fi->file;
 	if (file != FB_NO_FILE && !fb_has_pages(fi) && !test_bit(FB_SIZE_EXACT, &fi->flags) &&
@@ -93,6 +93,15 @@ void fb_evict_record(struct fb_inode *fi)
 	up_write(&fi->io_sem);
 	if (wb_file)
 		__fput_sync(wb_file);
+}
+
+/* The same for a caller that may wait for storage. */
+static void fb_evict_record_and_time(struct fb_inode *fi)
+{
+	lockdep_assert_held(&fi->wb_lock);
+	if (!fb_has_pages(fi))
+		fb_time_to_lower(fi);	/* or it stays, and so does the record */
+	fb_evict_record(fi);
 }
 
 /**
@@ -155,7 +164,7 @@ static bool fb_evict_batch(struct fb_inode *fi, unsigned long *index, pgoff_t la
 	return looked == FB_EVICT_LOOK || nr == FB_INVALIDATE_BATCH;
 }
 
-/* Of a range, what is clean and needn't stay goes; with the last page of the file, its record. */
+/* Of a range, what is clean and needn't stay goes. */
 static void fb_evict_clean(struct fb_inode *fi, pgoff_t first, pgoff_t last, struct forebay_dropped *result)
 {
 	unsigned long index = first;
@@ -165,8 +174,6 @@ static void fb_evict_clean(struct fb_inode *fi, pgoff_t first, pgoff_t last, str
 	result->busy = 0;
 	while (fb_evict_batch(fi, &index, last, result))
 		cond_resched();
-	if (!fb_has_pages(fi))
-		fb_evict_record(fi);
 }
 
 /**
@@ -189,6 +196,7 @@ int fb_evict_unpinned(struct fb_inode *fi, pgoff_t first, pgoff_t last, struct f
 		err = fb_writeback_range(fi, first, last);
 		mutex_lock(&fi->wb_lock);
 		fb_evict_clean(fi, first, last, result);
+		fb_evict_record_and_time(fi);
 		mutex_unlock(&fi->wb_lock);
 	} while (!err && result->busy && --tries);
 	return err;
@@ -207,10 +215,11 @@ void fb_evict_for_reclaim(struct fb_inode *fi)
 	struct forebay_dropped dropped = {};
 
 	fb_pins_refresh(fi);
-	fb_turn(fi, NULL);	/* tells of its errors */
+	fb_turn(fi, NULL);
 	if (!fb_wb_lock_soon(fi))
 		return;
 	fb_evict_clean(fi, 0, FB_LAST_PAGE, &dropped);
+	fb_evict_record(fi);
 	mutex_unlock(&fi->wb_lock);
 }
 
@@ -224,7 +233,7 @@ void fb_evict_file(struct fb_inode *fi)
 {
 	mutex_lock(&fi->wb_lock);
 	fb_evict_range(fi, 0, ULONG_MAX);
-	fb_evict_record(fi);
+	fb_evict_record_and_time(fi);
 	mutex_unlock(&fi->wb_lock);
 }
 

@@ -14,7 +14,6 @@
  */
 #include "../page/walk.h"
 #include "../pin/tree.h"
-#include "deferred.h"
 #include "evict.h"
 #include "records.h"
 
@@ -34,14 +33,6 @@ static void fb_link_move(struct fb_sb *fsb, struct fb_sb_link *link, struct list
 	spin_unlock(&fsb->inodes_lock);
 }
 
-static void fb_record_reclaim(struct fb_inode *fi)
-{
-	/* Each of the two tells of its errors; the file keeps its record then. */
-	if (test_bit(FB_SIZE_EXACT, &fi->flags))
-		fb_flush_truncation(fi);
-	fb_evict_for_reclaim(fi);
-}
-
 /* From the hand on to the end of the list, or until enough records are free. */
 static void fb_records_lap(struct fb_sb *fsb, bool second_chance)
 {
@@ -57,7 +48,7 @@ static void fb_records_lap(struct fb_sb *fsb, bool second_chance)
 			return;
 		}
 		if (!test_and_clear_bit(FB_RECORD_USED, &fi->flags) || !second_chance)
-			fb_record_reclaim(fi);
+			fb_evict_for_reclaim(fi);
 		iput(&fi->vfs_inode);
 		cond_resched();
 	}

@@ -1,19 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A file's turn: the worker has its pages written back, and doesn't wait for long.
+ * A file's turn: the workers have done below what the file needs, and don't wait for long. Its truncation
+ * becomes durable, its pages are written back, and so is its time if it has no page in PMem.
  *
  * How long a file takes may be its users' doing. The lower file system charges what it writes to the cgroup
  * whose tasks brought the folios into its page cache, and that cgroup may write little in a second. There is
  * one worker for the files of all users. So each file is written back by a work of its own. If that takes
- * longer than FB_TURN, the worker goes on to the next file, and passes this one over until it has ended.
+ * longer than FB_TURN, the worker goes on to the next file, and passes this one over until it has ended. So
+ * does the worker of deferred.c. Neither of the two calls a file's lower fsync itself.
  *
  * A cgroup may have many such files. The worker waits half as long for a file with each other file of its
  * cgroup that is at its turn. If these are FB_TURNS_OF_GROUP, the file is passed over. So one cgroup's files
  * cost the others some two seconds in all. They don't use up the works of the workqueue, which is apart
  * from the mount's other one: a read that ends (vfs/direct.c) doesn't wait for them.
+ *
+ * A turn in which storage refuses something, or no page becomes clean, is in vain. The file has no other turn
+ * for FB_RETRY_DELAY. So the workers needn't rest themselves, and serve other files meanwhile.
  */
 #include <linux/wait_bit.h>
 
+#include "../page/index.h"
+#include "../page/size.h"
+#include "../page/times.h"
+#include "../sync/sync.h"
 #include "turn.h"
 #include "writeback.h"
 
@@ -47,12 +56,38 @@ static unsigned int fb_turn_begin(struct fb_sb *fsb, struct fb_inode *fi)
 	return others;
 }
 
+static bool fb_needs_turn(struct fb_inode *fi)
+{
+	if (test_bit(FB_TURN_IN_VAIN, &fi->flags) && time_before(jiffies, READ_ONCE(fi->turn.next)))
+		return false;
+	return xa_marked(&fi->index, FB_MARK_RECLAIM) || fb_is_truncated(fi) ||
+	       (!fb_has_pages(fi) && fb_time_only_in_record(fi));
+}
+
+static int fb_turn_run(struct fb_inode *fi)
+{
+	int err = fb_is_truncated(fi) ? fb_flush_truncation(fi) : 0;
+
+	err = fb_writeback_for_reclaim(fi, &fi->turn.budget) ?: err;
+	if (!fb_has_pages(fi) && fb_wb_lock_soon(fi)) {
+		err = fb_time_to_lower(fi) ?: err;
+		mutex_unlock(&fi->wb_lock);
+	}
+	return err;
+}
+
+static void fb_turn_in_vain(struct fb_inode *fi, bool in_vain)
+{
+	WRITE_ONCE(fi->turn.next, jiffies + FB_RETRY_DELAY);
+	assign_bit(FB_TURN_IN_VAIN, &fi->flags, in_vain);
+}
+
 static void fb_turn_work(struct work_struct *work)
 {
 	struct fb_inode *fi = container_of(work, struct fb_inode, turn.work);
 	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
 
-	WRITE_ONCE(fi->turn.err, fb_writeback_for_reclaim(fi, &fi->turn.budget));
+	fb_turn_in_vain(fi, fb_turn_run(fi));	/* it has told of its error */
 	spin_lock(&fsb->inodes_lock);
 	list_del(&fi->turn.list);
 	spin_unlock(&fsb->inodes_lock);
@@ -70,28 +105,28 @@ void fb_turn_init_once(struct fb_inode *fi)
 }
 
 /**
- * fb_turn() - have a file's pages written back for reclaim
+ * fb_turn() - give a file its turn
  * @fi: the inode; the caller has a reference
  * @budget: as for fb_writeback_for_reclaim(), or NULL: no limit. Nothing is left of it if the file takes
  *	long, and all if the file is at its last turn still
  *
  * Context: process. Sleeps. An unmount flushes fb_sb->turn_wq before inodes go.
- * Return: 0; -EINPROGRESS in these two cases, or if too many files of its cgroup are at their turn; or the
- * error.
+ * Return: true in these two cases, and if too many files of its cgroup are at their turn: it is worth a look
+ * soon. False: the turn is over, or the file needs none now.
  */
-int fb_turn(struct fb_inode *fi, unsigned long *budget)
+bool fb_turn(struct fb_inode *fi, unsigned long *budget)
 {
 	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
 	unsigned int others;
 
-	if (!xa_marked(&fi->index, FB_MARK_RECLAIM))
-		return 0;
+	if (!fb_needs_turn(fi))
+		return false;
 	if (test_and_set_bit(FB_HAS_TURN, &fi->flags))
-		return -EINPROGRESS;
+		return true;
 	others = fb_turn_begin(fsb, fi);
 	if (others >= FB_TURNS_OF_GROUP) {
 		clear_bit(FB_HAS_TURN, &fi->flags);
-		return -EINPROGRESS;
+		return true;
 	}
 	fi->turn.budget = budget ? *budget : ULONG_MAX;
 	ihold(&fi->vfs_inode);
@@ -99,9 +134,9 @@ int fb_turn(struct fb_inode *fi, unsigned long *budget)
 	if (wait_on_bit_timeout(&fi->flags, FB_HAS_TURN, TASK_UNINTERRUPTIBLE, FB_TURN >> others)) {
 		if (budget)
 			*budget = 0;
-		return -EINPROGRESS;
+		return true;
 	}
 	if (budget)
 		*budget = READ_ONCE(fi->turn.budget);
-	return READ_ONCE(fi->turn.err);
+	return false;
 }

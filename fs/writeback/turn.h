@@ -6,6 +6,6 @@
 #include "../forebay.h"
 
 void fb_turn_init_once(struct fb_inode *fi);
-int fb_turn(struct fb_inode *fi, unsigned long *budget);
+bool fb_turn(struct fb_inode *fi, unsigned long *budget);
 
 #endif

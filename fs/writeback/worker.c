@@ -22,7 +22,7 @@
 #include "turn.h"
 #include "worker.h"
 
-/* In jiffies, before the worker looks at files again whose turn takes long. */
+/* In jiffies, before the worker looks again: files are at their turn still, or had one in vain. */
 #define FB_TURN_LOOK	(HZ / 10)
 
 static bool fb_writeback_wanted(struct fb_sb *fsb, unsigned int of_four)
@@ -36,27 +36,22 @@ static bool fb_writeback_wanted(struct fb_sb *fsb, unsigned int of_four)
 	return ready < all / 4 * of_four;
 }
 
-/*
- * Visits every file once, or until enough is clean. Returns the first error, which doesn't end the round;
- * -EINPROGRESS if there is none, and a file's turn takes long.
- */
-static int fb_writeback_round(struct fb_sb *fsb)
+/* Visits every file once, or until enough is clean. Returns whether a file's turn takes long. */
+static bool fb_writeback_round(struct fb_sb *fsb)
 {
 	struct fb_walk walk;
 	struct fb_inode *fi;
-	int err = 0, err2;
+	bool busy = false;
 
 	fb_walk_begin(fsb, &fsb->inodes, &walk);
 	while (fb_writeback_wanted(fsb, 2) && (fi = fb_walk_next(fsb, &walk))) {
-		err2 = fb_turn(fi, NULL);
-		if (!err || err == -EINPROGRESS)
-			err = err2 ?: err;
+		busy = fb_turn(fi, NULL) || busy;
 		iput(&fi->vfs_inode);
 		if (fb_cache_low(fsb))
 			fb_reclaim(fsb, fsb->ps.nr_pages / 4);
 	}
 	fb_walk_end(fsb, &walk);
-	return err;
+	return busy;
 }
 
 /* Clean pages become free ones. */
@@ -73,15 +68,15 @@ static void fb_make_free(struct fb_sb *fsb)
  * fb_writeback_work() - the worker: clean pages are made, and given up when needed
  * @work: fb_sb->writeback_work
  *
- * A round may find only pages that are pinned, or changed again at once: then it
- * waits, as after an error; not so long if files are at their turn still.
+ * It ends before its goal, and comes again soon, if files are at their turn still. Likewise if a round makes
+ * nothing clean: there are only pages that storage refuses, or that are changed again at once.
  */
 void fb_writeback_work(struct work_struct *work)
 {
 	struct fb_sb *fsb = container_of(to_delayed_work(work), struct fb_sb, writeback_work);
 	struct percpu_counter *cleaned = &fsb->counters[FB_PAGES_WRITTEN_BACK];
+	bool busy;
 	s64 before;
-	int err;
 
 	fb_take_busy(fsb);
 	if (fb_cache_low(fsb) && READ_ONCE(fsb->pins.charged))
@@ -93,10 +88,9 @@ void fb_writeback_work(struct work_struct *work)
 		return;
 	while (fb_writeback_wanted(fsb, 2) && READ_ONCE(fsb->nr_out_of_sync)) {
 		before = percpu_counter_sum(cleaned);
-		err = fb_writeback_round(fsb);
-		if (err || percpu_counter_sum(cleaned) == before) {
-			queue_delayed_work(fsb->wq, &fsb->writeback_work,
-					   err == -EINPROGRESS ? FB_TURN_LOOK : FB_RETRY_DELAY);
+		busy = fb_writeback_round(fsb);
+		if (busy || percpu_counter_sum(cleaned) == before) {
+			queue_delayed_work(fsb->wq, &fsb->writeback_work, FB_TURN_LOOK);
 			return;
 		}
 	}

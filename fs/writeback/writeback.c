@@ -17,7 +17,7 @@
  * it wait for one batch, and not for a file of gigabytes.
  *
  * If step 2 or 3 fails, the pages stay out-of-sync. The next fsync of the file returns the error, sysfs
- * shows it, and the worker tries again some seconds later.
+ * shows it, and the file has its next turn some seconds later (turn.c).
  */
 #include <linux/delay.h>
 #include <linux/sched/signal.h>
@@ -50,6 +50,7 @@ struct fb_batch {
 	bool more;			/* there may be some in the range */
 	bool lost;			/* a page was left out because it is bad */
 	int err;
+	unsigned long cleaned;		/* pages that are clean now */
 	unsigned int nr;
 	DECLARE_BITMAP(changed, FB_WRITEBACK_BATCH);	/* the others are the same below */
 	struct fb_page *pages[FB_WRITEBACK_BATCH];
@@ -192,9 +193,14 @@ static void fb_batch_is_below(struct fb_inode *fi, const struct fb_times *times)
 /*
  * Steps 2 and 3. The first fsync of a file that storage may not have is a full one. ext4 leaves the link of a
  * file that was made without a name out of an fdatasync, and deletes the file after a crash.
+ *
+ * An fsync tells of an error once for each struct file. fb_flush_truncation() has an fsync of wb_file without
+ * wb_lock, which may be told instead of this one. So the batch also looks whether the mapping had an error.
  */
 static int fb_batch_write(struct fb_inode *fi, struct fb_batch *batch)
 {
+	struct address_space *mapping = fi->wb_file->f_mapping;
+	errseq_t before = filemap_sample_wb_err(mapping);
 	int err = fb_run_as_mounter(FB_SB(fi->vfs_inode.i_sb), fb_batch_copy, batch);
 	bool times_too = fb_time_only_in_record(fi) || !test_bit(FB_IS_BELOW, &fi->flags);
 	struct fb_times times = fb_times_now(fi);
@@ -203,7 +209,7 @@ static int fb_batch_write(struct fb_inode *fi, struct fb_batch *batch)
 
 	if (err || FB_BREAK_ORDER)
 		return err;
-	err = vfs_fsync(fi->wb_file, !times_too);
+	err = vfs_fsync(fi->wb_file, !times_too) ?: filemap_check_wb_err(mapping, before);
 	if (!err && !times_too)
 		fb_cost_lower(FB_SB(fi->vfs_inode.i_sb), bitmap_weight(batch->changed, batch->nr), start_ns);
 	if (!err)
@@ -222,6 +228,7 @@ static int fb_batch_end(struct fb_inode *fi, struct fb_batch *batch, int err)
 	for (unsigned int i = 0; i < batch->nr; i++)
 		clean += fb_page_end_writeback(fi, batch->pages[i], !err);
 	ps_fence(&fsb->ps);
+	batch->cleaned += clean;
 	fb_count(fsb, FB_PAGES_WRITTEN_BACK, clean);
 	WRITE_ONCE(fsb->last_error, err);
 	if (err) {
@@ -248,6 +255,7 @@ static struct fb_batch *fb_batch_alloc(struct fb_inode *fi, pgoff_t first, pgoff
 	batch->more = true;
 	batch->lost = false;
 	batch->err = 0;
+	batch->cleaned = 0;
 	return batch;
 }
 
@@ -362,18 +370,21 @@ bool fb_wb_lock_soon(struct fb_inode *fi)
  *	one up may take more
  *
  * Context: process. Sleeps.
- * Return: 0 or a negative errno.
+ * Return: 0; -EAGAIN: pages were written, and none is clean; or the error.
  */
 int fb_writeback_for_reclaim(struct fb_inode *fi, unsigned long *budget)
 {
 	struct fb_batch *batch = fb_batch_alloc(fi, 0, ULONG_MAX, FB_MARK_RECLAIM);
+	unsigned long before = *budget;
+	bool in_vain;
 
 	while (fb_batch_more(batch) && *budget && fb_wb_lock_soon(fi)) {
 		fb_writeback_batch(fi, batch);
 		*budget -= min_t(unsigned long, *budget, batch->nr);
 		mutex_unlock(&fi->wb_lock);
 	}
-	return fb_batch_free(batch);
+	in_vain = *budget < before && !batch->cleaned;
+	return fb_batch_free(batch) ?: in_vain ? -EAGAIN : 0;
 }
 
 /**

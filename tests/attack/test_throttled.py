@@ -138,6 +138,67 @@ def test_worker_passes_over_slow_files(little, throttled, number, mib, seconds):
         assert (LOWER / ("slow%d" % name)).read_bytes() == b"2" * int(mib * (1 << 20))
 
 
+def slow_truncation(group):
+    """A user in the group truncates a file, and has written into it before what the group's limit makes slow."""
+    size, dirty = 8 << 20, 2 << 20
+    limit("wbps", "max")
+    pid = os.fork()
+    if not pid:
+        (group / "cgroup.procs").write_text(str(os.getpid()), encoding="ascii")
+        slow = os.open(MOUNT / "slow", os.O_RDWR | os.O_CREAT)
+        os.pwrite(slow, b"o" * size, 0)
+        os.fsync(slow)
+        for byte in (b"1", b"2"):
+            os.pwrite(slow, byte * PAGE, size)
+            os.fdatasync(slow)
+        wrong = not pages(slow, size, PAGE)
+        limit("wbps", 1 << 14)
+        os.pwrite(slow, b"d" * dirty, 0)
+        os.ftruncate(slow, size)
+        os._exit(wrong)
+    assert os.waitpid(pid, 0)[1] == 0
+
+
+def test_workers_pass_over_a_slow_truncation(little, throttled):
+    """A truncation that takes minutes to be durable below delays neither another user's deletions nor file records."""
+    little.umount()
+    run(f"forebay format --force --names 1M --files 64 {little.cache}")
+    little.mount()
+    gone = os.open(MOUNT / "gone", os.O_RDWR | os.O_CREAT)
+    os.pwrite(gone, b"o" * 256 * PAGE, 0)
+    os.fsync(gone)
+    for page in range(256):
+        os.pwrite(gone, b"g", page * PAGE)
+        os.fdatasync(gone)
+    assert pages(gone) > 200
+    slow_truncation(throttled)
+    time.sleep(3)
+    os.close(gone)
+    os.unlink(MOUNT / "gone")
+    free = little.value("pages_free")
+    end = time.monotonic() + 20
+    while little.value("pages_free") < free + 200 and time.monotonic() < end:
+        time.sleep(0.2)
+    assert little.value("pages_free") >= free + 200
+    for number in range(80):
+        with open(MOUNT / f"small{number}", "wb", buffering=0) as small:
+            for byte in (b"1", b"2"):
+                os.pwrite(small.fileno(), byte * PAGE, 0)
+                os.fsync(small.fileno())
+    with open(MOUNT / "mapped", "w+b", buffering=0) as file:
+        os.ftruncate(file.fileno(), PAGE)
+        with Mapping(file.fileno(), PAGE, MAP_SHARED_VALIDATE | MAP_SYNC) as mapping:
+            start = time.monotonic()
+            mapping.write(0, b"m")
+            took = time.monotonic() - start
+    print("the store took %.1f s" % took)
+    assert took < 15
+    assert little.value("files_used") < 64
+    limit("wbps", "max")
+    run(f"forebay drain {MOUNT}")
+    assert (LOWER / "slow").read_bytes() == b"d" * (2 << 20) + b"o" * (6 << 20)
+
+
 def test_direct_read_into_a_mapping_that_is_gone(little, throttled):
     """What a device stores in a page of the file, by a reference from a mapping, is in the file; as on ext4."""
     del little

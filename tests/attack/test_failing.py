@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Storage refuses what one file has in PMem: those pages stay there, whoever is told of the error; other files' pages are written."""
+
+import contextlib
+import os
+import re
+import threading
+import time
+
+import pytest
+from conftest import clean_up
+from libc import MAP_SHARED_VALIDATE, MAP_SYNC, Mapping, fallocate, pages, syncfs
+from stack import LOWER, MOUNT, PAGE, SSD, Stack, run, small_cache
+
+CACHE_MIB = 8
+SECTORS = 512 * 2048
+
+
+@pytest.fixture(name="failing")
+def failing_fixture():
+    """A small cache, and a device of which a part can be made to fail."""
+    clean_up()
+    run(f"dmsetup create ssd --table '0 {SECTORS} linear {SSD} 0'; dmsetup mknodes")
+    stack = Stack(device="/dev/mapper/ssd", cache=small_cache(CACHE_MIB), mib=256).make()
+    yield stack
+    os.chdir("/")
+    table([])
+    clean_up()
+
+
+def table(extents):
+    """Replaces the device's table: these extents, (first, length) in sectors, fail."""
+    lines, at = [], 0
+    for first, length in [*sorted(extents), (SECTORS, 0)]:
+        if first > at:
+            lines.append(f"{at} {first - at} linear {SSD} {at}")
+        if length:
+            lines.append(f"{first} {length} error")
+        at = first + length
+    text = "\\n".join(lines)
+    run(f"dmsetup suspend --noflush --nolockfs ssd; printf '{text}\\n' | dmsetup load ssd; dmsetup resume ssd")
+
+
+def break_file(name):
+    """From now on the storage of a file fails."""
+    extents = re.findall(r"^ *\d+: +\d+\.\. *\d+: +(\d+)\.\. *(\d+):", run(f"filefrag -v {LOWER / name}"), re.MULTILINE)
+    assert extents
+    table([(int(first) * 8, (int(last) - int(first) + 1) * 8) for first, last in extents])
+
+
+def synced_pages(name, number):
+    """Makes a file that is all below, then has pages of it out-of-sync; returns the open descriptor."""
+    fd = os.open(MOUNT / name, os.O_RDWR | os.O_CREAT)
+    os.pwrite(fd, b"o" * number * PAGE, 0)
+    os.fsync(fd)
+    run(f"forebay drain {MOUNT}; sync")
+    for page in range(number):
+        os.pwrite(fd, b"s" * PAGE, page * PAGE)
+        os.fdatasync(fd)
+    assert pages(fd) == number
+    return fd
+
+
+def truncate_and_sync(end, stop):
+    """A task truncates the file, and has that made durable below, again and again."""
+    with open(MOUNT / "f", "r+b", buffering=0) as file:
+        while not stop.is_set():
+            os.pwrite(file.fileno(), b"t" * PAGE, end)
+            with contextlib.suppress(OSError):
+                os.fdatasync(file.fileno())
+            os.ftruncate(file.fileno(), end)
+            with contextlib.suppress(OSError):
+                syncfs(file.fileno())
+
+
+def test_error_that_another_fsync_is_told(failing):
+    """While a truncation of the file is made durable, too, no page that storage refused counts as written."""
+    number = 32
+    fd = synced_pages("f", number)
+    break_file("f")
+    stop = threading.Event()
+    other = threading.Thread(target=truncate_and_sync, args=(number * PAGE, stop))
+    other.start()
+    tries, refused = 0, 0
+    try:
+        end = time.monotonic() + 20
+        while time.monotonic() < end and tries == refused:
+            tries += 1
+            try:
+                os.posix_fadvise(fd, 0, number * PAGE, os.POSIX_FADV_DONTNEED)
+            except OSError:
+                refused += 1
+    finally:
+        stop.set()
+        other.join()
+    print("refused %d times of %d" % (refused, tries))
+    assert refused == tries > 10
+    assert pages(fd, 0, number * PAGE) == number
+    table([])
+    failing.drain()
+    os.close(fd)
+    run("echo 3 > /proc/sys/vm/drop_caches")
+    assert (LOWER / "f").read_bytes() == b"s" * number * PAGE
+
+
+def test_other_files_are_written_at_once(failing):
+    """A file whose storage fails doesn't make the worker wait before it serves other files."""
+    fd = os.open(MOUNT / "other", os.O_RDWR | os.O_CREAT)
+    size = 4 * CACHE_MIB << 20
+    fallocate(fd, 0, 0, size)
+    os.pwrite(fd, b"o" * size, 0)
+    os.fsync(fd)
+    broken = synced_pages("f", 256)
+    break_file("f")
+    start = before = time.monotonic()
+    longest = 0
+    with Mapping(fd, size, MAP_SHARED_VALIDATE | MAP_SYNC) as mapping:
+        for page in range(size // PAGE):
+            mapping.write(page * PAGE, b"%8d" % page)
+            now = time.monotonic()
+            longest, before = max(longest, now - before), now
+    took = time.monotonic() - start
+    print("%.1f s, the longest store %.1f s" % (took, longest))
+    assert failing.value("writeback_errors") > 0
+    assert pages(broken) == 256
+    assert took < 40
+    os.close(fd)
+    table([])
+    failing.drain()
+    os.close(broken)
+    assert (LOWER / "f").read_bytes() == b"s" * 256 * PAGE
