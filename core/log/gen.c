@@ -168,6 +168,18 @@ void wl_gen_seal(struct wl *wl, u32 gen, u64 entries)
 	pm_fence();
 }
 
+/* Writes the whole line of a generation that the medium has lost: a store of the word alone heals nothing. */
+static void heal_gen(const struct wl *wl, u32 gen)
+{
+	const struct wl_gen_onmedia blank = { };
+	struct wl_gen_onmedia rec;
+
+	if (pm_read(&rec, &wl->gens[gen], sizeof(rec)))
+		return;
+	pm_copy(&wl->gens[gen], &blank, sizeof(blank));
+	pm_fence();
+}
+
 /**
  * wl_gen_free - free a generation: none of its entries is replayed
  * @wl: log, not opened read-only
@@ -186,6 +198,7 @@ void wl_gen_free(struct wl *wl, u32 gen)
 	if (wl_gen_read(wl, gen, &info) || wl_gen_newest(wl, gen) > info.id) {
 		clear_chunk_words(wl, gen, true);
 		pm_fence();
+		heal_gen(wl, gen);
 	} else if (info.id) {
 		word = wl_gen_word(wl, gen, info.id, WL_GEN_FREE, 0);
 	}

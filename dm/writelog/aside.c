@@ -36,8 +36,6 @@
  * Writers leave the last free generation to the worker, so the worker always has space. After opening
  * that generation, the worker frees the old one at once.
  */
-#include <linux/uio.h>
-
 #include "trace.h"
 #include "writeback.h"
 
@@ -325,13 +323,14 @@ static int dwl_aside_try(struct dwl *w, const struct dwl_gen *gen)
 }
 
 /*
- * Appends a block of an old generation again, copied through @page. Context: The worker, with all slots
- * held.
+ * Appends a block of an old generation again, copied through @page. -EUCLEAN: the medium has lost it;
+ * -ESTALE: as before, and it was left out of the index. Context: The worker, with all slots held.
  */
 static int dwl_move_block(struct dwl *w, u64 block, u64 value, void *page)
 {
 	u64 number = block >> DWL_REGION_SHIFT;
 	enum wl_op op = value & DWL_ZERO ? WL_OP_ZEROES : WL_OP_WRITE;
+	struct dwl_extent extent = dwl_aside_extent(w, block, value);
 	u32 bytes = w->params.block_size;
 	struct dwl_slot *slot = &w->slots[0];
 	struct dwl_region *region;
@@ -341,8 +340,8 @@ static int dwl_move_block(struct dwl *w, u64 block, u64 value, void *page)
 
 	lockdep_assert_held(&w->aside.lock);
 	lockdep_assert_held(&slot->lock);
-	if (op == WL_OP_WRITE && copy_mc_to_kernel(page, dwl_data(w, value), bytes))
-		return -EUCLEAN;
+	if (op == WL_OP_WRITE && dwl_block_lost(w, &extent, page))
+		return w->params.skip_damage ? -ESTALE : -EUCLEAN;
 	space = dwl_slot_ready(w, slot, op, bytes, &gen, false);
 	if (space < 0)
 		return space;

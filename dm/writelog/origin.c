@@ -294,23 +294,39 @@ static void dwl_zero_extent(struct dwl *w, const struct dwl_extent *extent)
 		done += dwl_write_zeroes(w, extent->sector + done, extent->sectors - done);
 }
 
-static bool dwl_readable(const u8 *data, u32 bytes, void *page)
+#ifdef FB_BREAK_SLOW_STORE	/* on purpose: a block that begins so is lost while latencies are measured */
+static bool dwl_break_lost(const struct dwl *w, const u8 *data)
 {
-	while (bytes) {
-		u32 len = min(bytes, PAGE_SIZE);
+	return READ_ONCE(w->latency) && !memcmp(data, "FB_LOST!", 8);
+}
+#else
+static bool dwl_break_lost(const struct dwl *w, const u8 *data) { return false; }
+#endif
 
-		if (copy_mc_to_kernel(page, data, len))
-			return false;
-		data += len;
-		bytes -= len;
-	}
+/**
+ * dwl_block_lost() - read a block from the log, and find out whether the medium has lost it
+ * @w: the target
+ * @block: an extent of one block, which has data
+ * @page: gets the data
+ *
+ * With on_damage skip, a lost block is left out from now on.
+ *
+ * Context: Worker.
+ * Return: true: lost, after a message in the kernel's log.
+ */
+bool dwl_block_lost(struct dwl *w, const struct dwl_extent *block, void *page)
+{
+	const u8 *data = dwl_data(w, block->value);
+
+	if (!copy_mc_to_kernel(page, data, w->params.block_size) && !dwl_break_lost(w, data))
+		return false;
+	DMERR_LIMIT("%pg: data of sector %llu of the origin are lost: damaged in the log", w->log->bdev,
+		    block->sector);
+	if (w->params.skip_damage)
+		dwl_index_mark_lost(w, block);
 	return true;
 }
 
-/*
- * True if a block of the extent is damaged in the log. With on_damage skip, the block is left out from
- * now on.
- */
 static bool dwl_extent_damaged(struct dwl *w, const struct dwl_extent *extent, void *page)
 {
 	u32 sectors = 1 << w->block_shift, offset;
@@ -320,13 +336,7 @@ static bool dwl_extent_damaged(struct dwl *w, const struct dwl_extent *extent, v
 		u64 value = dwl_value_behind(extent->value, offset);
 		struct dwl_extent block = { extent->sector + offset, value, sectors };
 
-		if (dwl_readable(dwl_data(w, block.value), sectors << WL_SECTOR_SHIFT, page))
-			continue;
-		damaged = true;
-		DMERR_LIMIT("%pg: data of sector %llu of the origin are lost: damaged in the log",
-			    w->log->bdev, block.sector);
-		if (w->params.skip_damage)
-			dwl_index_mark_lost(w, &block);
+		damaged |= dwl_block_lost(w, &block, page);
 	}
 	return damaged;
 }

@@ -36,6 +36,7 @@ int dwl_aside_retry(struct dwl *w, const struct dwl_gen *gen);
 int dwl_origin_init(struct dwl *w);
 void dwl_origin_exit(struct dwl *w);
 int dwl_origin_write_extents(struct dwl *w, bool find_damage);
+bool dwl_block_lost(struct dwl *w, const struct dwl_extent *block, void *page);
 
 /* flush.c */
 void dwl_origin_flush_begin(struct dwl *w);

@@ -83,6 +83,7 @@ void sim_start(const void *image, size_t size, enum sim_domain domain)
 	sim.visit = NULL;
 	sim.failed = false;
 	sim.kept = NULL;
+	sim.lost = NULL;
 	sim.sabotage = SIM_NONE;
 	sim.sabotage_done = false;
 	memset(sim.count, 0, sizeof(sim.count));
@@ -193,9 +194,18 @@ static void range_stored(const void *addr, size_t len, bool written_back)
 		word_stored(word, written_back);
 }
 
-/* The simulated memory has no bad blocks. */
+/* The medium loses the line of the live image at @addr, until the whole line is copied to again. */
+void sim_lose_line(void *addr)
+{
+	sim.lost = (u8 *)addr - (size_t)addr % LINE;
+}
+
 bool pm_read(void *to, const void *from, size_t len)
 {
+	const u8 *start = from;
+
+	if (sim.lost && start < sim.lost + LINE && start + len > sim.lost)
+		return false;
 	memcpy(to, from, len);
 	return true;
 }
@@ -221,6 +231,8 @@ static void copy_or_zero(void *to, const void *from, size_t len)
 		memcpy(to, from, len);
 	else
 		memset(to, 0, len);
+	if ((u8 *)to <= sim.lost && (u8 *)to + len >= sim.lost + LINE)
+		sim.lost = NULL;
 	cached = is_live(to) && sabotage_now(SIM_CACHED);
 	range_stored(to, len, !cached || sim.domain == SIM_CPU_CACHE);
 }

@@ -36,6 +36,7 @@ struct sim_state {
 	bool failed;
 	u8 *kept;			/* where a state is to be kept; NULL: done */
 	u32 keep_after;			/* fences */
+	const u8 *lost;			/* line of the live image that the medium has lost; NULL: none */
 	enum sim_sabotage sabotage;
 	u32 sabotage_nth;
 	bool sabotage_done;

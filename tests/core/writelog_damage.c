@@ -221,6 +221,21 @@ static void given_up(void)
 	memcpy(sim_live(), good, LOG_SIZE);
 }
 
+/* A generation whose line the medium has lost is whole again once it is freed, and once it is opened. */
+static void lost_line(void)
+{
+	sim_lose_line(&made.wl.gens[1].word);
+	expect_damage(WL_BAD_GENERATION, ENTRIES - 4);
+	wl_gen_free(&made.wl, 1);
+	replay();
+	EXPECT(!got.damage && got.entries == ENTRIES - 4);
+	sim_lose_line(&made.wl.gens[1].word);
+	EXPECT(!wl_gen_open(&made.wl, 1, wl_next_id(&made.wl)));
+	replay();
+	EXPECT(!got.damage && got.entries == ENTRIES - 4);
+	memcpy(sim_live(), good, LOG_SIZE);
+}
+
 static void damaged_supers(void)
 {
 	struct wl_super_onmedia *b = (void *)((u8 *)sim_live() + WL_PAGE_SIZE);
@@ -253,5 +268,6 @@ void log_damage_tests(void)
 	contradictions();
 	twice();
 	given_up();
+	lost_line();
 	damaged_supers();
 }

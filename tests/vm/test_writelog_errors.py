@@ -10,7 +10,8 @@ import time
 import pytest
 from mapped import MANY, beside_checker, noise, verificator
 from stack import SSD, run
-from writelog import BAD, BADS, DEVICE, MIB, NAME, STATE, WRITES, drain_one, error_table, fill_generation, refusing, resolved
+from writelog import (BAD, BADS, DEVICE, MIB, NAME, SECONDS, SLOWLY, STATE, WRITES, drain_one, error_table, fill_generation,
+                      refusing, refusing_slowly, resolved)
 
 pytestmark = pytest.mark.persistence
 
@@ -209,27 +210,6 @@ def test_refused_block_in_a_full_log(log):
     assert log.read(0, done * 65536) == b"".join(noise(65536, i) for i in range(done))
     log.again()
     assert log.read(0, done * 65536) == b"".join(noise(65536, i) for i in range(done))
-
-
-SLOWLY = [BAD + 64 * i for i in range(4)]       # sectors of blocks that refusing_slowly() has
-SECONDS = 3
-
-
-def refusing_slowly(log):
-    """Makes an origin `bad` that takes some seconds to refuse each of a few blocks."""
-    run("modprobe dm-delay")
-    run(f"dmsetup create never --table '0 {BADS} error' && dmsetup mknodes")
-    never = "/dev/mapper/never 0"
-    run(f"dmsetup create slow --table '0 {BADS} delay {never} 0 {never} {SECONDS * 1000} {never} 0' && dmsetup mknodes")
-    table, at = [], 0
-    for bad in SLOWLY:
-        table += [(at, bad - at, f"linear {SSD} {at}"), (bad, BADS, "linear /dev/mapper/slow 0")]
-        at = bad + BADS
-    table.append((at, log.sectors - at, f"linear {SSD} {at}"))
-    lines = "\n".join(f"{start} {length} {target}" for start, length, target in table)
-    run(f"echo '{lines}' | dmsetup create bad && dmsetup mknodes")
-    log.origin = "/dev/mapper/bad"
-    return log
 
 
 def share_of_progress(log, seconds):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """dm-forebay-writelog: what a read gives is what a replay gives, although the worker writes blocks before their generation's
 turn. These tests have a boot of their own: in its module (FB_BREAK_SLOW_STORE) a write that begins with FB_BREAK waits
-between its commit and its entry in the index, until a generation is freed or latencies are measured. And a cleaner notices
-the end of its last flush when latencies are measured."""
+between its commit and its entry in the index, until a generation is freed or latencies are measured. A cleaner notices the
+end of its last flush when latencies are measured. And the medium has lost a block that begins with FB_LOST! while they are."""
 
 import os
 import subprocess
@@ -11,10 +11,12 @@ from pathlib import Path
 
 from mapped import noise
 from stack import SSD, run
-from writelog import BAD, DEVICE, NAME, drain_one, error_table, fill_generation, refusing
+from writelog import (BAD, DEVICE, NAME, SLOWLY, drain_one, error_table, fill_generation, refusing, refusing_slowly,
+                      resolved)
 
 BLOCK = 4096
 SLOW = b"FB_BREAK".ljust(BLOCK, b"s")
+LOST = b"FB_LOST!".ljust(BLOCK, b"l")
 
 
 def start_write(block, data):
@@ -108,3 +110,25 @@ def test_cleaner_with_a_refused_block_that_goes_by_itself(log):
     assert start_write(block, later).wait() == 0
     log.again()
     assert log.read(block * BLOCK, BLOCK) == later
+
+
+def test_refused_block_that_the_medium_loses(log):
+    """The origin takes long to refuse a block, so the block is not tried again before its generation is freed. By then the
+    medium has lost it. With on_damage skip, the block can't be read, and holds up nothing: its generation is freed."""
+    run(os.environ["FOREBAY_LOAD"])
+    refusing_slowly(log).create(block_size=BLOCK, high_mark=99, low_mark=98, on_damage="skip")
+    block = SLOWLY[0] * 512 // BLOCK
+    log.write(block * BLOCK, LOST)
+    log.message("flush", check=False)
+    until(log, "generations", 2)
+    until(log, "used", 1)
+    assert log.status()["refused"] == 1
+    log.message("latency on")
+    log.message("flush", check=False)
+    resolved(log)
+    status = log.status()
+    assert (status["used"], status["medium_errors"]) == (0, 1), status
+    assert subprocess.run(f"dd if={DEVICE} of=/dev/null bs={BLOCK} skip={block} count=1 iflag=direct", shell=True).returncode
+    assert log.status()["lost_reads"]
+    log.write(block * BLOCK, noise(BLOCK, 1))
+    assert log.read(block * BLOCK, BLOCK) == noise(BLOCK, 1)

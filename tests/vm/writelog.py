@@ -15,6 +15,8 @@ MIB = 1 << 20
 NAME = "wl"
 DEVICE = f"/dev/mapper/{NAME}"
 BAD, BADS = 128, 8      # sectors that refusing() has
+SLOWLY = [BAD + 64 * i for i in range(4)]       # sectors of blocks that refusing_slowly() has
+SECONDS = 3             # that it takes to refuse one
 
 
 class Log(Target):
@@ -90,6 +92,23 @@ def refusing(log):
     lines = "\n".join(f"{start} {length} {target}" for start, length, target in table)
     verb = "dmsetup suspend --noflush --nolockfs bad; dmsetup load" if Path("/dev/mapper/bad").exists() else "dmsetup create"
     run(f"echo '{lines}' | ({verb} bad); dmsetup resume bad; dmsetup mknodes")
+    log.origin = "/dev/mapper/bad"
+    return log
+
+
+def refusing_slowly(log):
+    """Makes an origin `bad` that takes some seconds to refuse each of a few blocks."""
+    run("modprobe dm-delay")
+    run(f"dmsetup create never --table '0 {BADS} error' && dmsetup mknodes")
+    never = "/dev/mapper/never 0"
+    run(f"dmsetup create slow --table '0 {BADS} delay {never} 0 {never} {SECONDS * 1000} {never} 0' && dmsetup mknodes")
+    table, at = [], 0
+    for bad in SLOWLY:
+        table += [(at, bad - at, f"linear {SSD} {at}"), (bad, BADS, "linear /dev/mapper/slow 0")]
+        at = bad + BADS
+    table.append((at, log.sectors - at, f"linear {SSD} {at}"))
+    lines = "\n".join(f"{start} {length} {target}" for start, length, target in table)
+    run(f"echo '{lines}' | dmsetup create bad && dmsetup mknodes")
     log.origin = "/dev/mapper/bad"
     return log
 

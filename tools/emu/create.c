@@ -3,6 +3,7 @@
  * forebay emu create: makes a persistent-memory device of ordinary memory. With --backing, it also makes a
  * cache on the device, and prints the command that mounts the cache over the storage.
  */
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -35,6 +36,10 @@ static const struct option options[] = {
 	OPTION_HELP,
 	{ }
 };
+
+/* The texts of this file have these limits as numbers. */
+static_assert(FOREBAY_EMU_MAX_DELAY == 1000000);
+static_assert(FOREBAY_EMU_MIN_BANDWIDTH == 1 << 20);
 
 struct request {
 	struct forebay_emu_create create;
