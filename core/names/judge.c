@@ -63,15 +63,25 @@ static int look(struct nl_judge *judge, struct nl_node *node)
 }
 
 /*
- * Whether the counter of a directory on storage says that it has a change. If an access time may have raised
- * the counter, and did so or the change has, ctime decides: that of the change isn't there without it. If the
- * change before was made within the same tick, the access time counts.
+ * Whether a directory on storage has a change, if access times may have raised the counter: each time that
+ * it was read after it came into memory. An access time leaves ctime alone, so ctime decides. If the change
+ * before was made within the same tick, one raise is taken for an access time's.
  */
+static bool has_change_if_read(const struct nl_node *node, const struct nl_count *count)
+{
+	if (!node->stored)
+		return node->ctime >= count->ctime;
+	if (node->known == count->ctime)
+		return node->counter > count->before + 1;
+	return node->ctime != node->known;	/* also if the clock was set back */
+}
+
+/* Whether the counter of a directory on storage says that it has a change. */
 static bool has_change(const struct nl_node *node, const struct nl_count *count)
 {
-	if (node->read && node->counter == count->before + 1)
-		return node->ctime >= count->ctime && !(node->stored && node->known == count->ctime);
-	return node->counter > count->before || (BREAK_COUNTER && node->counter == count->before);
+	if (node->counter <= count->before)
+		return BREAK_COUNTER && node->counter == count->before;
+	return !node->read || has_change_if_read(node, count);
 }
 
 /* Votes for a directory on storage: whether it has the change. */
@@ -258,6 +268,8 @@ static bool has_later(const struct nl_node *node, const struct nl_count *count)
 
 	if (node->state != NL_NODE_PRESENT)
 		return node->state == NL_NODE_REMOVED;
+	if (node->read && count->before && counter > count->before)
+		return node->ctime >= count->ctime;	/* it may have been read more than once */
 	if (count->before && counter != count->before)
 		return counter > count->before;
 	return node->ctime > count->ctime;

@@ -71,8 +71,9 @@ int fb_log_damaged_somewhere(struct fb_replay *run)
 
 /*
  * xfs raises an inode's counter once for a new access time, if nothing else has raised it since the inode
- * was read from storage. So an inode that was read since the crash, and not changed, may have one too many.
- * A user may have set such an access time before the crash, too: the counter is right then.
+ * was read from storage. So an inode that was read since the crash, and not changed, may have one too many;
+ * with strictatime, one for each time that the inode came into memory. A user may have set such an access
+ * time before the crash, too: the counter is right then.
  */
 static bool fb_may_be_read(const struct fb_replay *run, const struct inode *inode)
 {
