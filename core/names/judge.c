@@ -43,22 +43,25 @@ static void verdict(struct nl_judge *judge, enum nl_verdict why, const struct nl
 		judge->dir = dir->id;
 }
 
-/* Looks at a directory on storage, once. The handle of one that storage never had isn't decoded. */
-static int look(struct nl_judge *judge, struct nl_node *node)
+static int look_at(struct nl_judge *judge, struct nl_node *node)
 {
-	int err;
+	int err = judge->look(judge->arg, &node->id, &node->counter, &node->ctime);
 
-	if (node->state != NL_NODE_UNKNOWN)
-		return 0;
-	if (node->born && !nl_bit(judge->nl, judge->bits, node->born)) {
-		node->state = NL_NODE_ABSENT;
-		return 0;
-	}
-	err = judge->look(judge->arg, &node->id, &node->counter, &node->ctime);
 	if (err < 0 && err != -ENOENT)
 		return err;
 	node->read = err > 0;
 	node->state = err < 0 ? NL_NODE_REMOVED : NL_NODE_PRESENT;
+	return 0;
+}
+
+/* Looks at a directory on storage, once. The handle of one that storage never had isn't decoded. */
+static int look(struct nl_judge *judge, struct nl_node *node)
+{
+	if (node->state != NL_NODE_UNKNOWN)
+		return 0;
+	if (!node->born || nl_bit(judge->nl, judge->bits, node->born))
+		return look_at(judge, node);
+	node->state = NL_NODE_ABSENT;
 	return 0;
 }
 
@@ -195,11 +198,13 @@ static int judge_creation(struct nl_judge *judge, bool stored)
 static void judge_object(struct nl_judge *judge, bool stored)
 {
 	const struct nl_change *c = &judge->record->change;
-	const struct nl_node *node;
+	struct nl_node *node;
 
 	if (!(c->has & NL_HAS(OBJECT)))
 		return;
 	node = nl_node_find(&judge->nodes, &c->object);
+	if (node && c->kind == NL_LINK)
+		node->named = true;
 	if (c->object.birth >= judge->nl->trim && (!node || node->born != c->object.birth))
 		verdict(judge, NL_CONTRADICTION, NULL, judge->record->start);
 	if (!stored || !node || !node->born || nl_bit(judge->nl, judge->bits, node->born))
@@ -208,6 +213,32 @@ static void judge_object(struct nl_judge *judge, bool stored)
 		nl_bit_set(judge->nl, judge->bits, node->born);
 	else
 		verdict(judge, NL_NO_CUT, NULL, judge->record->start);
+}
+
+/*
+ * Files that were created without a name, and that have none in the log. One may have got its first name
+ * while the log was off; or the record of that was lost, and storage had it. So handle and time of birth
+ * decide. Without a time of birth, another file may have the handle.
+ */
+static int judge_nameless(struct nl_judge *judge)
+{
+	u32 i;
+
+	for (i = 0; i < judge->nodes.nr; i++) {
+		struct nl_node *node = &judge->nodes.nodes[i];
+		int err;
+
+		if (!node->nameless || node->named || !node->id.btime)
+			continue;
+		err = look_at(judge, node);
+		if (err)
+			return err;
+		if (node->state == NL_NODE_PRESENT)
+			nl_bit_set(judge->nl, judge->bits, node->born);
+		else
+			node->state = NL_NODE_ABSENT;
+	}
+	return 0;
 }
 
 /* Storage has a change that moved a directory's ctime, and not its counter. */
@@ -350,5 +381,5 @@ int nl_judge(struct nl_judge *judge)
 		if (node->state == NL_NODE_PRESENT && !explained(judge, node))
 			verdict(judge, NL_CHANGED, node, node->place);
 	}
-	return judge_each(judge, judge_attributes);
+	return judge_nameless(judge) ?: judge_each(judge, judge_attributes);
 }

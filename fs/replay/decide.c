@@ -97,6 +97,10 @@ static int fb_look(void *arg, const struct nl_identity *object, u64 *counter, s6
 
 	if (IS_ERR(dentry))
 		return dentry == ERR_PTR(-ESTALE) ? -ENOENT : PTR_ERR(dentry);
+	if (!d_inode(dentry)->i_nlink) {	/* the lower file system has yet to delete it */
+		dput(dentry);
+		return -ENOENT;
+	}
 	*counter = inode_peek_iversion(d_inode(dentry));
 	read = fb_may_be_read(run, d_inode(dentry));
 	time = inode_get_ctime(d_inode(dentry));
