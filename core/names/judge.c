@@ -43,18 +43,10 @@ static void verdict(struct nl_judge *judge, enum nl_verdict why, const struct nl
 		judge->dir = dir->id;
 }
 
-/* Looks at a directory on storage, once. The handle of one that storage never had isn't decoded. */
-static int look(struct nl_judge *judge, struct nl_node *node)
+static int look_at(struct nl_judge *judge, struct nl_node *node)
 {
-	int err;
+	int err = judge->look(judge->arg, &node->id, &node->counter, &node->ctime);
 
-	if (node->state != NL_NODE_UNKNOWN)
-		return 0;
-	if (node->born && !nl_bit(judge->nl, judge->bits, node->born)) {
-		node->state = NL_NODE_ABSENT;
-		return 0;
-	}
-	err = judge->look(judge->arg, &node->id, &node->counter, &node->ctime);
 	if (err < 0 && err != -ENOENT)
 		return err;
 	node->read = err > 0;
@@ -62,16 +54,37 @@ static int look(struct nl_judge *judge, struct nl_node *node)
 	return 0;
 }
 
+/* Looks at a directory on storage, once. The handle of one that storage never had isn't decoded. */
+static int look(struct nl_judge *judge, struct nl_node *node)
+{
+	if (node->state != NL_NODE_UNKNOWN)
+		return 0;
+	if (!node->born || nl_bit(judge->nl, judge->bits, node->born))
+		return look_at(judge, node);
+	node->state = NL_NODE_ABSENT;
+	return 0;
+}
+
 /*
- * Whether the counter of a directory on storage says that it has a change. If an access time may have raised
- * the counter, and did so or the change has, ctime decides: that of the change isn't there without it. If the
- * change before was made within the same tick, the access time counts.
+ * Whether a directory on storage has a change, if access times may have raised the counter: each time that
+ * it was read after it came into memory. An access time leaves ctime alone, so ctime decides. If the change
+ * before was made within the same tick, one raise is taken for an access time's.
  */
+static bool has_change_if_read(const struct nl_node *node, const struct nl_count *count)
+{
+	if (!node->stored)
+		return node->ctime >= count->ctime;
+	if (node->known == count->ctime)
+		return node->counter > count->before + 1;
+	return node->ctime != node->known;	/* also if the clock was set back */
+}
+
+/* Whether the counter of a directory on storage says that it has a change. */
 static bool has_change(const struct nl_node *node, const struct nl_count *count)
 {
-	if (node->read && node->counter == count->before + 1)
-		return node->ctime >= count->ctime && !(node->stored && node->known == count->ctime);
-	return node->counter > count->before || (BREAK_COUNTER && node->counter == count->before);
+	if (node->counter <= count->before)
+		return BREAK_COUNTER && node->counter == count->before;
+	return !node->read || has_change_if_read(node, count);
 }
 
 /* Votes for a directory on storage: whether it has the change. */
@@ -185,11 +198,13 @@ static int judge_creation(struct nl_judge *judge, bool stored)
 static void judge_object(struct nl_judge *judge, bool stored)
 {
 	const struct nl_change *c = &judge->record->change;
-	const struct nl_node *node;
+	struct nl_node *node;
 
 	if (!(c->has & NL_HAS(OBJECT)))
 		return;
 	node = nl_node_find(&judge->nodes, &c->object);
+	if (node && c->kind == NL_LINK)
+		node->named = true;
 	if (c->object.birth >= judge->nl->trim && (!node || node->born != c->object.birth))
 		verdict(judge, NL_CONTRADICTION, NULL, judge->record->start);
 	if (!stored || !node || !node->born || nl_bit(judge->nl, judge->bits, node->born))
@@ -198,6 +213,32 @@ static void judge_object(struct nl_judge *judge, bool stored)
 		nl_bit_set(judge->nl, judge->bits, node->born);
 	else
 		verdict(judge, NL_NO_CUT, NULL, judge->record->start);
+}
+
+/*
+ * Files that were created without a name, and that have none in the log. One may have got its first name
+ * while the log was off; or the record of that was lost, and storage had it. So handle and time of birth
+ * decide. Without a time of birth, another file may have the handle.
+ */
+static int judge_nameless(struct nl_judge *judge)
+{
+	u32 i;
+
+	for (i = 0; i < judge->nodes.nr; i++) {
+		struct nl_node *node = &judge->nodes.nodes[i];
+		int err;
+
+		if (!node->nameless || node->named || !node->id.btime)
+			continue;
+		err = look_at(judge, node);
+		if (err)
+			return err;
+		if (node->state == NL_NODE_PRESENT)
+			nl_bit_set(judge->nl, judge->bits, node->born);
+		else
+			node->state = NL_NODE_ABSENT;
+	}
+	return 0;
 }
 
 /* Storage has a change that moved a directory's ctime, and not its counter. */
@@ -258,6 +299,8 @@ static bool has_later(const struct nl_node *node, const struct nl_count *count)
 
 	if (node->state != NL_NODE_PRESENT)
 		return node->state == NL_NODE_REMOVED;
+	if (node->read && count->before && counter > count->before)
+		return node->ctime >= count->ctime;	/* it may have been read more than once */
 	if (count->before && counter != count->before)
 		return counter > count->before;
 	return node->ctime > count->ctime;
@@ -338,5 +381,5 @@ int nl_judge(struct nl_judge *judge)
 		if (node->state == NL_NODE_PRESENT && !explained(judge, node))
 			verdict(judge, NL_CHANGED, node, node->place);
 	}
-	return judge_each(judge, judge_attributes);
+	return judge_nameless(judge) ?: judge_each(judge, judge_attributes);
 }

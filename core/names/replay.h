@@ -32,8 +32,9 @@ struct nl_node {
 	bool	stored;		/* storage has one of its changes */
 	bool	unstored;	/* storage lacks one of its changes */
 	bool	staged;		/* a directory on storage that moves, or goes */
-	bool	nameless;	/* created without a name */
-	bool	read;		/* an access time may have raised the counter by one */
+	bool	nameless;	/* created without a name; */
+	bool	named;		/* and the log has a name for it */
+	bool	read;		/* access times may have raised the counter */
 };
 
 /* All objects that records name. */
@@ -68,9 +69,10 @@ enum nl_verdict {
 };
 
 /*
- * Looks at an object on storage: returns 0 and sets counter and ctime; 1: likewise, and an access time may
- * have raised the counter by one since the crash; -ENOENT: there is none; another error ends the judgment. It
- * is never asked for an object whose creation storage lacks.
+ * Looks at an object on storage: returns 0 and sets counter and ctime; 1: likewise, and access times may have
+ * raised the counter since the crash, at least by one; -ENOENT: there is none; another error ends the
+ * judgment. It is never asked for an object whose creation storage lacks, but for a file that was created
+ * without a name: to one without a name on storage it says -ENOENT.
  */
 typedef int (*nl_look_fn)(void *arg, const struct nl_identity *object, u64 *counter, s64 *ctime);
 

@@ -248,6 +248,10 @@ int fb_encode_handle(struct inode *lower, struct ps_handle *handle)
  * that all is well until a change begins (ext4_journal_check_start()). So one begins here, and joins the
  * transaction that is about to be committed. A file system that is frozen, or read-only since, takes none;
  * its journal was written before.
+ *
+ * To mark an inode dirty takes no lock of the inode: readers do the same for an access time (touch_atime()),
+ * and ext4 copies the fields under a lock of its own. Nor does it take the freeze protection: a freeze that
+ * goes beyond its first stage, where transactions still begin, holds s_umount.
  */
 static void fb_ask_journal(struct super_block *lower, struct inode *inode)
 {

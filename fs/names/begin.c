@@ -270,6 +270,7 @@ static void fb_record_attributes(struct fb_name_record *rec, struct dentry *dent
 	fb_record_object(rec, inode, fb_lower_dentry(dentry), &rec->change.object, FB_FIELD(OBJECT));
 	fb_record_count(rec, inode, &rec->change.self, FB_FIELD(SELF), must);
 	rec->ctime_before = fb_inode_ctime(FB_I(inode)->lower);
+	rec->mode_before = FB_I(inode)->lower->i_mode;
 	rec->change.has |= FB_FIELD(ATTR);
 }
 

@@ -97,7 +97,7 @@ static bool fb_extra_flags(struct fb_name_extras *extras, struct dentry *lower)
 	u32 flags;
 
 	if (!S_ISREG(inode->i_mode) && !S_ISDIR(inode->i_mode))
-		return true;
+		return !fb_inherits_project(lower);
 	if (vfs_fileattr_get(lower, &fa) || fa.fsx_projid || fa.fsx_extsize || fa.fsx_cowextsize)
 		return false;
 	flags = fa.flags & ~FB_PLAIN_FLAGS;

@@ -71,6 +71,23 @@ void fb_describe(struct nl_attr *attr, const struct inode *lower, s64 mtime)
 }
 
 /**
+ * fb_inherits_project() - whether a new object has the project id of its directory
+ * @lower: its lower dentry; the lower directory is locked
+ *
+ * Symbolic links and special files have one, too, and can't be asked. A name in such a directory is refused
+ * to an object with another id, as one that replay makes again would have.
+ *
+ * Context: process. May sleep.
+ * Return: true if it has, or if that can't be found out.
+ */
+bool fb_inherits_project(struct dentry *lower)
+{
+	struct file_kattr fa = { };
+
+	return vfs_fileattr_get(lower->d_parent, &fa) || (fa.flags & FS_PROJINHERIT_FL);
+}
+
+/**
  * fb_has_more() - whether a new object has more than a record of its creation says
  * @lower: its lower dentry
  *
@@ -91,7 +108,7 @@ bool fb_has_more(struct dentry *lower)
 	if (xattrs && xattrs != -EOPNOTSUPP)
 		return true;
 	if (!S_ISREG(inode->i_mode) && !S_ISDIR(inode->i_mode))
-		return false;
+		return fb_inherits_project(lower);
 	return vfs_fileattr_get(lower, &fa) || (fa.flags & ~FB_PLAIN_FLAGS) || fa.fsx_projid ||
 	       fa.fsx_extsize || fa.fsx_cowextsize;
 }

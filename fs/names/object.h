@@ -30,6 +30,7 @@ static inline s64 fb_inode_ctime(const struct inode *inode)
 bool fb_identify(struct fb_sb *fsb, struct inode *lower, struct dentry *lower_dentry,
 		 struct nl_identity *id);
 void fb_describe(struct nl_attr *attr, const struct inode *lower, s64 mtime);
+bool fb_inherits_project(struct dentry *lower);
 bool fb_has_more(struct dentry *lower);
 bool fb_xattr_fits(const char *name, size_t size);
 bool fb_xattr_is_one(const struct inode *lower);

@@ -83,7 +83,8 @@ static bool fb_record_result(struct fb_name_record *rec, struct fb_sb *fsb, stru
 
 /*
  * Whether a directory's extended attributes or flags are as they were, for they were set to what they are. A
- * record of that would be made again whatever came after it, since no counter tells that storage has it.
+ * record of that would be made again whatever came after it, since no counter tells that storage has it. An
+ * ACL may be a new mode and nothing else. To ext4 that is no extended attribute, and raises no counter.
  */
 static bool fb_changed_nothing(const struct fb_name_record *rec)
 {
@@ -91,6 +92,7 @@ static bool fb_changed_nothing(const struct fb_name_record *rec)
 
 	return (rec->change.kind == NL_XATTR_SET || rec->change.kind == NL_XATTR_REMOVE ||
 		rec->change.kind == NL_IFLAGS) && dir->must && rec->ctime == rec->ctime_before &&
+	       rec->change.attr.mode == rec->mode_before &&
 	       inode_peek_iversion(dir->fi->lower) == dir->count->before;
 }
 

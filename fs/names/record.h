@@ -26,7 +26,8 @@ struct fb_name_record {
 	const struct fb_inode *nameless; /* the file that gets its first name, or NULL */
 	const struct inode *object;	/* lower inode of change.object; NULL until it is there */
 	s64 mtime, ctime;		/* of that, after the change; in ns */
-	s64 ctime_before;		/* likewise, if attributes change */
+	s64 ctime_before;		/* likewise, if attributes change; */
+	umode_t mode_before;		/* and the mode */
 	bool wants_barrier;		/* it can't be recorded in full: commits wait */
 	u32 iflags;			/* of NL_IFLAGS: FB_LOGGED_FLAGS after the change */
 	struct fb_name_extras *extras;	/* further records of a new object; NULL: there are none */

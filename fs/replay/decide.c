@@ -71,8 +71,9 @@ int fb_log_damaged_somewhere(struct fb_replay *run)
 
 /*
  * xfs raises an inode's counter once for a new access time, if nothing else has raised it since the inode
- * was read from storage. So an inode that was read since the crash, and not changed, may have one too many.
- * A user may have set such an access time before the crash, too: the counter is right then.
+ * was read from storage. So an inode that was read since the crash, and not changed, may have one too many;
+ * with strictatime, one for each time that the inode came into memory. A user may have set such an access
+ * time before the crash, too: the counter is right then.
  */
 static bool fb_may_be_read(const struct fb_replay *run, const struct inode *inode)
 {
@@ -96,6 +97,10 @@ static int fb_look(void *arg, const struct nl_identity *object, u64 *counter, s6
 
 	if (IS_ERR(dentry))
 		return dentry == ERR_PTR(-ESTALE) ? -ENOENT : PTR_ERR(dentry);
+	if (!d_inode(dentry)->i_nlink) {	/* the lower file system has yet to delete it */
+		dput(dentry);
+		return -ENOENT;
+	}
 	*counter = inode_peek_iversion(d_inode(dentry));
 	read = fb_may_be_read(run, d_inode(dentry));
 	time = inode_get_ctime(d_inode(dentry));

@@ -110,11 +110,11 @@ static bool gives_attribute(u64 place, u64 counter, s64 ctime, bool expected)
 	return gives(10, 1, NL_EXPLAINED) && stored(place) == expected;
 }
 
-/* An access time may have raised the counter of directory 1, and of a file, by one since the crash. */
+/* Access times may have raised counters since the crash: of directory 1, and of a file; most often by one. */
 static void read_since(void)
 {
 	struct nl_change change = names_change(NL_SETATTR, 3);
-	u64 first, second, third, file;
+	u64 first, second, third, fourth, file;
 
 	start();
 	first = append(link_in(1, 10, 100, 20));
@@ -129,6 +129,12 @@ static void read_since(void)
 	EXPECT(gives(13, 200, NL_EXPLAINED) && stored(second) && !stored(third));
 	EXPECT(gives(14, 200, NL_EXPLAINED) && stored(second) && stored(third));
 	EXPECT(gives(9, 77, NL_ROLLED_BACK));
+	EXPECT(gives(12, 77, NL_EXPLAINED) && !stored(first));
+	EXPECT(gives(13, 100, NL_EXPLAINED) && stored(first) && !stored(second));
+	EXPECT(gives(20, 100, NL_EXPLAINED) && stored(first) && !stored(second) && !stored(third));
+	fourth = append(link_in(1, 13, 150, 23));	/* the clock was set back */
+	EXPECT(gives(20, 150, NL_EXPLAINED) && stored(third) && stored(fourth));
+	EXPECT(gives(20, 100, NL_EXPLAINED) && stored(first) && !stored(second) && !stored(fourth));
 
 	start();
 	change.has &= ~NL_HAS(NEEDS);
@@ -138,6 +144,7 @@ static void read_since(void)
 	file = append(change);
 	there[3].err = 1;
 	EXPECT(gives_attribute(file, 8, 300, false) && gives_attribute(file, 9, 300, true));
+	EXPECT(gives_attribute(file, 9, 200, false) && gives_attribute(file, 8, 200, false));
 }
 
 /* Changes whose records were lost: as young as the heartbeat allows, and no younger. */
@@ -359,6 +366,29 @@ static void nameless_file(void)
 	EXPECT(gives(10, 1, NL_CONTRADICTION));
 }
 
+/* A file without a name whose first name left no record, or one that was lost. */
+static void nameless_file_without_link(void)
+{
+	struct nl_change change = names_change(NL_TMPFILE, 3), named = link_in(1, 10, 100, 3);
+	u64 birth;
+
+	start();
+	change.object = names_id(0, 3);
+	birth = append(change);
+	EXPECT(gives(10, 1, NL_EXPLAINED) && stored(birth));
+	there[3].err = -ENOENT;
+	EXPECT(gives(10, 1, NL_EXPLAINED) && !stored(birth));
+	there[3].forbidden = true;	/* another file may have its handle */
+	named.object = names_id(birth, 3);
+	append(named);
+	EXPECT(gives(10, 1, NL_EXPLAINED) && !stored(birth));
+
+	start();
+	change.object.btime = 0;
+	birth = append(change);
+	EXPECT(gives(10, 1, NL_EXPLAINED) && !stored(birth));
+}
+
 /* A name is there, and the creation of its object is not. */
 static void object_without_creation(void)
 {
@@ -414,6 +444,7 @@ void names_judge_tests(void)
 	attributes_of_files();
 	attributes_of_nameless_file();
 	nameless_file();
+	nameless_file_without_link();
 	object_without_creation();
 	errors();
 }
