@@ -30,11 +30,14 @@
  *			drain.c place.c
  *
  * Lock order, outermost first (upper = ours, lower = of the file system below):
- *	sb->s_umount
- *	fb_inode->sync_lock		one sync call at a time takes what is not durable
+ *	upper sb->s_umount
+ *	fb_sb->deleted_lock		deletions become durable
+ *	lower sb->s_umount
  *	upper inode->i_rwsem
- *	fb_inode->wb_lock		one writeback, truncation or eviction at a time
- *	mmap_lock			(faults enter here)
+ *	mmap_lock			faults enter here, also those of a write, which holds i_rwsem
+ *	fb_inode->sync_lock		one sync call at a time takes what is not durable
+ *	fb_inode->wb_lock		one writeback, truncation or eviction at a time; no task takes it
+ *					under sync_lock, nor sync_lock under it
  *	fb_inode->ranges		pages that don't move, or do; see below
  *	fb_sb->changes			names and attributes change below; names/names.h
  *	lower inode->i_rwsem, lower invalidate_lock, lower folio lock

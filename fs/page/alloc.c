@@ -137,7 +137,7 @@ void fb_page_put_free(struct fb_sb *fsb, struct fb_page *page)
 {
 	bool busy = fb_page_is_busy(fsb, page);
 
-	if (!busy)
+	if (!busy || page->bad)
 		fb_page_unname(fsb, page);
 	if (page->bad) {
 		INIT_LIST_HEAD(&page->lru);

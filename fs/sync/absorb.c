@@ -82,7 +82,9 @@ static int fb_absorb_window(struct fb_inode *fi, pgoff_t index, pgoff_t end)
 	struct fb_range range;
 	int err;
 
-	fb_range_lock(&fi->ranges, &range, index, end - 1, FB_RANGE_EXCLUSIVE);
+	err = fb_range_lock(&fi->ranges, &range, index, end - 1, FB_RANGE_EXCLUSIVE | FB_RANGE_KILLABLE);
+	if (err)
+		return err;
 	end = min(end, fb_pages_in_file(fi));
 	err = index < end ? fb_record_for_pages(fi) : 0;
 	if (!err && index < end)

@@ -130,6 +130,17 @@ static void fb_look_for_stores(struct fb_inode *fi)
 	up_write(&fi->io_sem);
 }
 
+/* Returns whether that was possible. The record may have gone with the last of the pages. */
+static bool fb_move_time_now(struct fb_inode *fi, struct file *lower)
+{
+	lower = lower ? get_file(lower) : fb_record_file(fi) ?: fb_open_below(fi);
+	if (IS_ERR(lower))
+		return false;
+	file_update_time(lower);
+	__fput_sync(lower);	/* as fb_record_forget() does, if the record went meanwhile */
+	return true;
+}
+
 /*
  * Moves the time. syncfs(2) holds what a thaw needs. So this doesn't wait for a thaw: the next sync call
  * moves the time.
@@ -137,24 +148,23 @@ static void fb_look_for_stores(struct fb_inode *fi)
 static void fb_move_time(struct fb_inode *fi, struct file *lower)
 {
 	struct super_block *sb = fi->lower->i_sb;
+	bool moved = false;
 
-	lower = lower ? get_file(lower) : fb_record_file(fi);
-	if (lower && sb_start_write_trylock(sb)) {
-		file_update_time(lower);
+	if (sb_start_write_trylock(sb)) {
+		moved = fb_move_time_now(fi, lower);
 		sb_end_write(sb);
-	} else {
-		down_read(&fi->io_sem);
-		fb_note_store(fi);
-		up_read(&fi->io_sem);
 	}
-	if (lower)
-		__fput_sync(lower);	/* as fb_record_forget() does, if the record went meanwhile */
+	if (moved)
+		return;
+	down_read(&fi->io_sem);
+	fb_note_store(fi);
+	up_read(&fi->io_sem);
 }
 
 /**
  * fb_time_of_stores() - a sync call moves the file's time if a mapping may have been stored to
  * @fi: the inode, after fb_sync_pages()
- * @lower: an open lower file, or NULL for that of the file's record
+ * @lower: an open lower file; NULL: that of the file's record, or one that is opened for this
  *
  * Pages are unmapped before the time moves: each store is before that, or is seen by a fault.
  *
@@ -172,27 +182,10 @@ void fb_time_of_stores(struct fb_inode *fi, struct file *lower)
 	fb_move_time(fi, lower);
 }
 
-/* Whether a later sync call may move the time for a store from before; or, with an interval, for long. */
-static bool fb_stores_unseen(struct fb_inode *fi, unsigned long interval)
+/* Has the times tell of the stores so far. No mapping is left writable. */
+static void fb_take_stores(struct fb_inode *fi)
 {
-	return fb_stored_for(fi, interval) || (!interval && xa_marked(&fi->index, FB_MARK_DIRTY));
-}
-
-/**
- * fb_see_stores() - have the file's times tell of the stores so far, and the next store by a fault
- * @fi: the inode
- * @interval: in jiffies; does nothing if the flag is set for less. 0: no mapping is left writable
- *
- * A sync call that is under way does the same, so this doesn't wait for it. The caller may hold the inode's
- * lock, which comes after sync_lock.
- *
- * Context: process; takes io_sem. Sleeps.
- */
-void fb_see_stores(struct fb_inode *fi, unsigned long interval)
-{
-	if (!fb_stores_unseen(fi, interval) || IS_IMMUTABLE(&fi->vfs_inode) ||
-	    !mutex_trylock(&fi->sync_lock))
-		return;
+	lockdep_assert_held(&fi->sync_lock);
 	if (FB_SB(fi->vfs_inode.i_sb)->ps.flush_caches) {
 		fb_flush_pages(fi, 0, ULONG_MAX, true);
 		fb_stores_seen(fi);
@@ -200,5 +193,46 @@ void fb_see_stores(struct fb_inode *fi, unsigned long interval)
 		fb_look_for_stores(fi);
 	}
 	fb_move_time(fi, NULL);
+}
+
+/**
+ * fb_see_stores() - have the file's times tell of the stores so far, and the next store by a fault
+ * @fi: the inode
+ * @interval: in jiffies; does nothing if the flag is set for less
+ *
+ * A sync call that is under way does the same, so this doesn't wait for it.
+ *
+ * Context: process; tries to take sync_lock, and takes io_sem. Sleeps.
+ */
+void fb_see_stores(struct fb_inode *fi, unsigned long interval)
+{
+	if (!fb_stored_for(fi, interval) || IS_IMMUTABLE(&fi->vfs_inode) || !mutex_trylock(&fi->sync_lock))
+		return;
+	fb_take_stores(fi);
 	mutex_unlock(&fi->sync_lock);
+}
+
+/**
+ * fb_end_stores() - the file's times are about to be set: no sync call moves them for a store from before
+ * @fi: the inode, locked
+ *
+ * A sync call that is under way may be about to move the times, so this waits for it.
+ *
+ * Context: process; takes sync_lock, and io_sem. Sleeps.
+ * Return: 0, or -EINTR if the task is killed.
+ */
+int fb_end_stores(struct fb_inode *fi)
+{
+	int err;
+
+	lockdep_assert_held_write(&fi->vfs_inode.i_rwsem);
+	err = mutex_lock_killable(&fi->sync_lock);
+	if (err)
+		return err;
+	/* The next sync call may leave dirty pages mapped, and then set the flag. */
+	if ((test_bit(FB_STORED_DAX, &fi->flags) || xa_marked(&fi->index, FB_MARK_DIRTY)) &&
+	    !IS_IMMUTABLE(&fi->vfs_inode))
+		fb_take_stores(fi);
+	mutex_unlock(&fi->sync_lock);
+	return 0;
 }

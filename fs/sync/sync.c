@@ -276,12 +276,16 @@ bool fb_is_unsynced(struct fb_inode *fi)
  * Waits until no truncation is in progress: the size of the file is not known before. If the truncation began
  * after the sync, the wait and the lower fsync that follows were not needed.
  */
-static void fb_sync_after_truncation(struct fb_inode *fi)
+static int fb_sync_after_truncation(struct fb_inode *fi)
 {
+	int err;
+
 	if (!(READ_ONCE(fi->truncate_seq) & 1))
-		return;
-	mutex_lock(&fi->wb_lock);
-	mutex_unlock(&fi->wb_lock);
+		return 0;
+	err = mutex_lock_killable(&fi->wb_lock);
+	if (!err)
+		mutex_unlock(&fi->wb_lock);
+	return err;
 }
 
 /* True if the lower fsync is needed whatever PMem can take. */
@@ -322,8 +326,9 @@ static enum fb_sync_kind fb_sync_in_pmem(struct fb_inode *fi, struct file *file,
  *	pages are taken as a whole
  * @datasync: attributes are not asked for
  *
- * Context: process; takes sync_lock. Sleeps.
- * Return: 0 when all is durable, or a negative errno.
+ * Context: process; takes sync_lock. Sleeps. A fault on a MAP_SYNC mapping comes here, so locks are waited
+ * for killably, as vfs/fault.c tells.
+ * Return: 0 when all is durable; -EINTR if the task is killed; or another negative errno.
  */
 int fb_sync_inode(struct fb_inode *fi, struct file *file, struct file *lower, loff_t start, loff_t end,
 		  bool datasync)
@@ -333,10 +338,11 @@ int fb_sync_inode(struct fb_inode *fi, struct file *file, struct file *lower, lo
 	u64 start_ns = ktime_get_ns();
 	enum fb_sync_kind kind;
 	bool relies;
-	int err = 0;
+	int err;
 
-	fb_sync_after_truncation(fi);
-	mutex_lock(&fi->sync_lock);
+	err = fb_sync_after_truncation(fi) ?: mutex_lock_killable(&fi->sync_lock);
+	if (err)
+		return err;
 	/* Read first: a sync that has failed since has given back before what it took. */
 	relies = atomic_read_acquire(&fi->syncs_below.in_flight);
 	fb_sync_pages(fi, start >> PAGE_SHIFT, end >> PAGE_SHIFT);

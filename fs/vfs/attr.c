@@ -97,9 +97,11 @@ int fb_setattr(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr *att
 	err = setattr_prepare(idmap, dentry, attr);
 	if (err || fb_changes_nothing(idmap, d_inode(dentry), attr))
 		return err;
-	/* The next sync call must not take a store from before for one that comes after the new time. */
+	/* No sync call may take a store from before for one that comes after the new time. */
 	if (d_is_reg(dentry) && attr->ia_valid & ATTR_MTIME)
-		fb_see_stores(FB_I(d_inode(dentry)), 0);
+		err = fb_end_stores(FB_I(d_inode(dentry)));
+	if (err)
+		return err;
 	if ((attr->ia_valid & ATTR_SIZE) && d_is_reg(dentry))
 		return fb_setattr_size(idmap, dentry, attr);
 	return fb_names_setattr(idmap, dentry, attr);

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A program doesn't delay other users of its file: ratios to the lower file system alone."""
 
+import ctypes
+import itertools
+import mmap
 import os
 import signal
 import statistics
@@ -9,7 +12,7 @@ import time
 
 import pytest
 from clock import BY_THE_CLOCK
-from libc import MAP_SHARED, MAP_SHARED_VALIDATE, MAP_SYNC, Mapping, pages
+from libc import MAP_SHARED, MAP_SHARED_VALIDATE, MAP_SYNC, Mapping, pages, syscall
 from stack import LOWER, MOUNT, PAGE, drop_caches
 
 WORST = 2.0         # of the lower file system's
@@ -47,6 +50,58 @@ def test_store_in_locked_memory(folder, flags):
             os.waitpid(pid, 0)
     assert status == (pid, 0), "it stores for ever"
     assert os.pread(fd, 9, PAGE) == b"b" * 8 + b"a"
+    os.close(fd)
+
+
+def ends_within(pid, seconds):
+    """Whether a child ends in that time."""
+    end = time.monotonic() + seconds
+    while os.waitpid(pid, os.WNOHANG) == (0, 0):
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+@pytest.mark.slow       # lockdep reports this deadlock: docs/decisions/locks.md
+def test_direct_read_below_can_be_killed(stack):
+    """
+    A task reads the lower file directly into a mapping on forebay. It holds the lower inode's lock while its fault makes
+    the file's size durable. That sync waits for a write, which waits for that lock: until the tasks are killed.
+    """
+    del stack
+    last = 4000
+    fd = os.open(MOUNT / "f", os.O_RDWR | os.O_CREAT)
+    os.pwrite(fd, b"a" * PAGE, 0)
+    os.pwrite(fd, b"a", last * PAGE)
+    os.fsync(fd)
+    turns = mmap.mmap(-1, PAGE)
+    with Mapping(fd, PAGE, MAP_SHARED_VALIDATE | MAP_SYNC, offset=last * PAGE) as mapping:
+        mapping.write(0, b"b")
+        reader = os.fork()
+        if not reader:
+            below = os.open(LOWER / "f", os.O_RDONLY | os.O_DIRECT)
+            target = (ctypes.c_char * PAGE).from_address(mapping.address)
+            for turn in itertools.count():
+                syscall(28, mapping.address, PAGE, 4)   # madvise(MADV_DONTNEED): the next store faults
+                os.preadv(below, [target], 0)
+                turns[:8] = turn.to_bytes(8, "little")
+        writer = os.fork()
+        if not writer:
+            for page in range(1, last):
+                os.pwrite(fd, b"s", last * PAGE + page)     # longer: a store has to sync that first
+                for _ in range(2):
+                    os.pwrite(fd, b"v", page * PAGE)        # the second time the page is volatile
+            os._exit(0)
+        quiet = 0
+        while quiet < 5:
+            seen = turns[:8]
+            time.sleep(1)
+            quiet = quiet + 1 if turns[:8] == seen else 0
+            assert os.waitpid(writer, os.WNOHANG) == (0, 0), "no sync met a write"
+        for pid in (reader, writer):
+            os.kill(pid, signal.SIGKILL)
+        assert ends_within(reader, 20) and ends_within(writer, 20)
     os.close(fd)
 
 

@@ -3,6 +3,7 @@
 
 import json
 import os
+import signal
 import time
 from contextlib import contextmanager
 
@@ -355,6 +356,42 @@ def test_time_set_between_store_and_sync(emulated, persistence):
         mapping.write(0, b"e")
         os.fsync(fd)
         assert times(MOUNT / "f")[0] > YEAR * 10**9
+
+
+@pytest.mark.parametrize("persistence", ["mem-ctrl", "cpu"])
+def test_time_set_after_the_pages_went(emulated, persistence):
+    """utimes() after the pages of the stores have left PMem, and the file's record with them: sync calls leave the time alone."""
+    del emulated
+    pair = TimedPair(persistence=persistence)
+    with settled_mapping() as (fd, mapping):
+        for letter in b"ab":    # the second leaves the page mapped over the sync call
+            mapping.write(0, bytes([letter]))
+            os.fsync(fd)
+        drop(fd)
+        assert value(pair, "files_used") == 0
+        os.utime(fd, (YEAR, YEAR))
+        os.fsync(fd)
+        assert times(MOUNT / "f")[0] == YEAR * 10**9
+
+
+@pytest.mark.parametrize("persistence", ["mem-ctrl", "cpu"])
+def test_time_set_beside_sync_calls(emulated, persistence):
+    """utimes() while another task makes one sync call after the other: none moves the time for a store from before."""
+    del emulated
+    TimedPair(persistence=persistence)
+    with settled_mapping() as (fd, mapping):
+        pid = os.fork()
+        while not pid:
+            os.fsync(fd)
+        try:
+            for n in range(1000):
+                mapping.write(0, bytes([n % 256]))
+                os.utime(fd, (YEAR, YEAR))
+                os.fsync(fd)
+                assert times(MOUNT / "f")[0] == YEAR * 10**9, n
+        finally:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
 
 
 @pytest.mark.parametrize("persistence", ["mem-ctrl", "cpu"])
