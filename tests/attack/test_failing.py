@@ -8,11 +8,11 @@ import threading
 import time
 
 import pytest
+from beside import CACHE_MIB, other_file, store_in_all
 from conftest import clean_up
-from libc import MAP_SHARED_VALIDATE, MAP_SYNC, Mapping, fallocate, pages, syncfs
+from libc import pages, syncfs
 from stack import LOWER, MOUNT, PAGE, SSD, Stack, run, small_cache
 
-CACHE_MIB = 8
 SECTORS = 512 * 2048
 
 
@@ -105,22 +105,10 @@ def test_error_that_another_fsync_is_told(failing):
 
 def test_other_files_are_written_at_once(failing):
     """A file whose storage fails doesn't make the worker wait before it serves other files."""
-    fd = os.open(MOUNT / "other", os.O_RDWR | os.O_CREAT)
-    size = 4 * CACHE_MIB << 20
-    fallocate(fd, 0, 0, size)
-    os.pwrite(fd, b"o" * size, 0)
-    os.fsync(fd)
+    fd = other_file()
     broken = synced_pages("f", 256)
     break_file("f")
-    start = before = time.monotonic()
-    longest = 0
-    with Mapping(fd, size, MAP_SHARED_VALIDATE | MAP_SYNC) as mapping:
-        for page in range(size // PAGE):
-            mapping.write(page * PAGE, b"%8d" % page)
-            now = time.monotonic()
-            longest, before = max(longest, now - before), now
-    took = time.monotonic() - start
-    print("%.1f s, the longest store %.1f s" % (took, longest))
+    took = store_in_all(fd)
     assert failing.value("writeback_errors") > 0
     assert pages(broken) == 256
     assert took < 40

@@ -26,6 +26,14 @@ def attack(attacker, *arguments):
     return [float(word) for word in out.split()]
 
 
+def wait_for(pid, seconds):
+    """As os.waitpid() says that a child has ended; (0, 0) if it hasn't in that time."""
+    end = time.monotonic() + seconds
+    while (ended := os.waitpid(pid, os.WNOHANG)) == (0, 0) and time.monotonic() < end:
+        time.sleep(0.05)
+    return ended
+
+
 @pytest.mark.parametrize("flags", [MAP_SHARED, MAP_SHARED_VALIDATE | MAP_SYNC], ids=["shared", "sync"])
 def test_store_in_locked_memory(folder, flags):
     """The first store to a page in memory that mlock() has locked ends, while only PMem has the page."""
@@ -42,25 +50,13 @@ def test_store_in_locked_memory(folder, flags):
                 drop_caches()
                 own.write(PAGE, b"b" * 8)
             os._exit(0)
-        end = time.monotonic() + 30
-        while (status := os.waitpid(pid, os.WNOHANG)) == (0, 0) and time.monotonic() < end:
-            time.sleep(0.05)
+        status = wait_for(pid, 30)
         if status == (0, 0):
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
     assert status == (pid, 0), "it stores for ever"
     assert os.pread(fd, 9, PAGE) == b"b" * 8 + b"a"
     os.close(fd)
-
-
-def ends_within(pid, seconds):
-    """Whether a child ends in that time."""
-    end = time.monotonic() + seconds
-    while os.waitpid(pid, os.WNOHANG) == (0, 0):
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.05)
-    return True
 
 
 @pytest.mark.slow       # lockdep reports this deadlock: docs/decisions/locks.md
@@ -101,7 +97,7 @@ def test_direct_read_below_can_be_killed(stack):
             assert os.waitpid(writer, os.WNOHANG) == (0, 0), "no sync met a write"
         for pid in (reader, writer):
             os.kill(pid, signal.SIGKILL)
-        assert ends_within(reader, 20) and ends_within(writer, 20)
+        assert all(wait_for(pid, 20)[0] for pid in (reader, writer))
     os.close(fd)
 
 

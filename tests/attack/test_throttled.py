@@ -7,11 +7,11 @@ import time
 from pathlib import Path
 
 import pytest
+from beside import CACHE_MIB, other_file, store_in_all
 from conftest import clean_up
-from libc import MAP_SHARED_VALIDATE, MAP_SYNC, Mapping, aligned, asynchronous_read, fallocate, pages
+from libc import MAP_SHARED_VALIDATE, MAP_SYNC, Mapping, aligned, asynchronous_read, pages
 from stack import LOWER, MOUNT, PAGE, SSD, Stack, run, small_cache
 
-CACHE_MIB = 8
 COPY_MIB = 256
 GROUP = Path("/sys/fs/cgroup/throttled")
 
@@ -47,15 +47,23 @@ def throttled_fixture():
     GROUP.rmdir()
 
 
+def enters(fd, size):
+    """Syncs the file until it is in PMem: to storage is the faster way at times, above all on a debug kernel."""
+    for _ in range(10):
+        for byte in (b"1", b"2"):
+            os.pwrite(fd, byte * size, 0)
+            os.fsync(fd)
+        if pages(fd) == size // PAGE:
+            return True
+    return False
+
+
 def copy_in(group):
     """A process in the group copies into its own file, of which a page is in PMem; returns its number."""
     (MOUNT / "source").write_bytes(b"s" * (COPY_MIB << 20))
     os.sync()
     target = os.open(MOUNT / "target", os.O_RDWR | os.O_CREAT)
-    for byte in (b"1", b"2"):
-        os.pwrite(target, byte * PAGE, 0)
-        os.fsync(target)
-    assert pages(target) == 1
+    assert enters(target, PAGE)
     pid = os.fork()
     if not pid:
         (group / "cgroup.procs").write_text(str(os.getpid()), encoding="ascii")
@@ -68,18 +76,12 @@ def copy_in(group):
 
 def test_worker_passes_over_a_busy_file(little, throttled):
     """Beside a copy that takes minutes, another user's DAX stores go through the cache several times over."""
-    fd = os.open(MOUNT / "other", os.O_RDWR | os.O_CREAT)
-    size = 4 * CACHE_MIB << 20
-    fallocate(fd, 0, 0, size)
-    os.pwrite(fd, b"o" * size, 0)
-    os.fsync(fd)
+    fd = other_file()
     child = copy_in(throttled)
     try:
         time.sleep(5)
         assert os.waitpid(child, os.WNOHANG) == (0, 0), "the copy is over: nothing was throttled"
-        with Mapping(fd, size, MAP_SHARED_VALIDATE | MAP_SYNC) as mapping:
-            for page in range(size // PAGE):
-                mapping.write(page * PAGE, b"%8d" % page)       # SIGBUS if the worker makes no room
+        store_in_all(fd)
         assert os.waitpid(child, os.WNOHANG) == (0, 0), "the copy is over"
         assert little.value("pages_reclaimed") > 2 * little.value("pages_total")
     finally:
@@ -90,17 +92,6 @@ def test_worker_passes_over_a_busy_file(little, throttled):
     run(f"forebay drain {MOUNT}")
     with open(LOWER / "other", "rb") as below:
         assert below.read(8) == b"%8d" % 0
-
-
-def enters(fd, size):
-    """Syncs the file until it is in PMem: to storage is the faster way at times, above all on a debug kernel."""
-    for _ in range(10):
-        for byte in (b"1", b"2"):
-            os.pwrite(fd, byte * size, 0)
-            os.fsync(fd)
-        if pages(fd) == size // PAGE:
-            return True
-    return False
 
 
 def slow_files(group, number, mib):
@@ -122,21 +113,9 @@ def slow_files(group, number, mib):
 @pytest.mark.parametrize("number, mib, seconds", [(1, 1, 50), (32, 0.0625, 20)])
 def test_worker_passes_over_slow_files(little, throttled, number, mib, seconds):
     """What a throttled user's syncs brought into PMem is written back at that user's rate. Other users don't wait for it."""
-    size = 4 * CACHE_MIB << 20
-    fd = os.open(MOUNT / "other", os.O_RDWR | os.O_CREAT)
-    fallocate(fd, 0, 0, size)
-    os.pwrite(fd, b"o" * size, 0)
-    os.fsync(fd)
+    fd = other_file()
     slow_files(throttled, number, mib)
-    start = before = time.monotonic()
-    longest = 0
-    with Mapping(fd, size, MAP_SHARED_VALIDATE | MAP_SYNC) as mapping:
-        for page in range(size // PAGE):
-            mapping.write(page * PAGE, b"%8d" % page)
-            now = time.monotonic()
-            longest, before = max(longest, now - before), now
-    took = time.monotonic() - start
-    print("%.1f s, the longest store %.1f s" % (took, longest))
+    took = store_in_all(fd)
     limit("wbps", "max")
     assert little.value("pages_reclaimed") > 2 * little.value("pages_total")
     assert took < seconds
