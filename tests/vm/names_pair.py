@@ -3,6 +3,7 @@
 below is told not to commit its journal by itself, so a cut leaves storage without the names."""
 
 import os
+import struct
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,12 @@ from test_cuts import LEFT, LEFT_LOWER, Pair
 from test_emu import create
 
 THIRD, THIRD_LOWER = Path("/mnt/third"), Path("/mnt/third-lower")
+OWNER, USER, GROUP, MASK, OTHER, NO_ID = 1, 2, 4, 0x10, 0x20, 0xffffffff         # tags of an ACL
+
+
+def mount_command(cache, lower, folder):
+    """Of forebay."""
+    return f"mount -t forebay -o cache={cache},allow_volatile_cache {lower} {folder}"
 
 
 class NamesPair(Pair):
@@ -28,7 +35,7 @@ class NamesPair(Pair):
     def mount(self, storage, cache, lower, folder):     # pylint: disable=arguments-differ
         """Both file systems."""
         self.mount_lower(storage, lower)
-        run(f"mount -t forebay -o cache={cache},allow_volatile_cache {lower} {folder}")
+        run(mount_command(cache, lower, folder))
 
     def after_cuts(self, committed=True):
         """As for caches without a log. The first mount must have had something to replay, if a call has committed
@@ -112,6 +119,11 @@ def settle():
 def xattrs_of(path):
     """All user.* and trusted.* attributes."""
     return {name: os.getxattr(path, name) for name in os.listxattr(path) if name.startswith(("user.", "trusted."))}
+
+
+def acl(*entries):
+    """For setxattr: entries of tag, permissions and id."""
+    return struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
 
 
 def acl_of(path):

@@ -12,7 +12,7 @@ from multiprocessing import Process
 import pytest
 from clock import BY_THE_CLOCK
 from libc import RENAME_WHITEOUT, drop, linkat, renameat2
-from names_pair import BOTH, NamesPair, acl_of, pair_fixture, settle, sync, write
+from names_pair import BOTH, GROUP, NO_ID, OTHER, OWNER, NamesPair, acl, acl_of, pair_fixture, settle, sync, write
 from stack import LOWER, MKFS, MOUNT, counter, run
 from test_cuts import LEFT, LEFT_LOWER
 from test_emu import module_fixture
@@ -61,8 +61,7 @@ class ProjectPair(NamesPair):
 
 
 PROJECTS = pytest.mark.parametrize("pair", [ProjectPair, BOTH.args[1][1]], indirect=True, ids=["ext4", "xfs"])
-OWNER, GROUP, OTHER, NO_ID = 1, 4, 0x20, 0xffffffff         # tags of an ACL
-OWNER_ALONE = struct.pack("<I" + 3 * "HHI", 2, OWNER, 7, NO_ID, GROUP, 0, NO_ID, OTHER, 0, NO_ID)
+OWNER_ALONE = acl((OWNER, 7, NO_ID), (GROUP, 0, NO_ID), (OTHER, 0, NO_ID))
 
 
 @MAPPED

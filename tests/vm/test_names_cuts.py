@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from libc import FS_IOC_GETFLAGS, FS_IOC_SETFLAGS, linkat
 from mapped import slow_device
-from names_pair import BOTH, THIRD, THIRD_LOWER, acl_of, flags_of, pair_fixture, settle, sync, write
+from names_pair import (BOTH, GROUP, MASK, NO_ID, OTHER, OWNER, THIRD, THIRD_LOWER, USER, acl, acl_of, flags_of, mount_command,
+                        pair_fixture, settle, sync, write)
 from stack import LOWER, MOUNT, counter, run
 from test_cuts import LEFT, LEFT_LOWER
 from test_emu import module_fixture
@@ -21,7 +22,7 @@ emulated_devices = module_fixture
 two_file_systems = pair_fixture
 MOMENTS = 12            # of cuts while one mount runs
 SLOW = 50               # ms that a write takes meanwhile
-NOBODY, NODUMP = 0xffffffff, 0x40
+NODUMP = 0x40
 TREES = 4               # at most: a slow machine's log may be trimmed before the cut
 TRIM = 11               # s: the worker has looked at the log
 
@@ -192,8 +193,7 @@ def test_evicted_inodes(pair):
 
 def acl_with(user):
     """For setxattr: what the mode 0644 says, and that this user may write, too."""
-    entries = (1, 6, NOBODY), (2, 6, user), (4, 4, NOBODY), (0x10, 6, NOBODY), (0x20, 4, NOBODY)
-    return struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
+    return acl((OWNER, 6, NO_ID), (USER, 6, user), (GROUP, 4, NO_ID), (MASK, 6, NO_ID), (OTHER, 4, NO_ID))
 
 
 def busy_tree():
@@ -265,12 +265,6 @@ def test_replayed_twice(pair):
         run(f"umount {THIRD} && umount {THIRD_LOWER}")
 
 
-def read_device(device):
-    """All of it."""
-    with open(device, "rb") as file:
-        return file.read()
-
-
 def write_device(device, image):
     """All of it."""
     with open(device, "wb") as file:
@@ -285,9 +279,9 @@ def test_cut_while_replay_runs(pair):
     pair.add_third()
     cut_busy_tree(pair, 0)
     sectors = int(run(f"blockdev --getsz {pair.storage_left}"))
-    storage, cache = read_device(pair.storage_left), read_device(pair.cache_left)
+    storage, cache = Path(pair.storage_left).read_bytes(), Path(pair.cache_left).read_bytes()
     slow = slow_device(sectors, pair.storage_left, SLOW)
-    command = f"mount -t forebay -o cache={pair.cache_left},allow_volatile_cache {LEFT_LOWER} {LEFT}"
+    command = mount_command(pair.cache_left, LEFT_LOWER, LEFT)
     pair.mount_lower(slow, LEFT_LOWER)
     begin = time.monotonic()
     run(command)
@@ -305,7 +299,7 @@ def test_cut_while_replay_runs(pair):
             assert mounting.wait(60) == 0
         pair.mount_lower(pair.storage_third, THIRD_LOWER)
         begun = any(THIRD_LOWER.glob(".forebay-replay*"))
-        run(f"mount -t forebay -o cache={pair.cache_third},allow_volatile_cache {THIRD_LOWER} {THIRD}")
+        run(mount_command(pair.cache_third, THIRD_LOWER, THIRD))
         if counter(pair.cache_third, "names_replayed"):
             within += begun
         else:
