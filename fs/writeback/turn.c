@@ -76,18 +76,15 @@ static int fb_turn_run(struct fb_inode *fi)
 	return err;
 }
 
-static void fb_turn_in_vain(struct fb_inode *fi, bool in_vain)
-{
-	WRITE_ONCE(fi->turn.next, jiffies + FB_RETRY_DELAY);
-	assign_bit(FB_TURN_IN_VAIN, &fi->flags, in_vain);
-}
-
 static void fb_turn_work(struct work_struct *work)
 {
 	struct fb_inode *fi = container_of(work, struct fb_inode, turn.work);
 	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
+	bool in_vain;
 
-	fb_turn_in_vain(fi, fb_turn_run(fi));	/* it has told of its error */
+	in_vain = fb_turn_run(fi);	/* it has told of its error */
+	WRITE_ONCE(fi->turn.next, jiffies + FB_RETRY_DELAY);
+	assign_bit(FB_TURN_IN_VAIN, &fi->flags, in_vain);
 	spin_lock(&fsb->inodes_lock);
 	list_del(&fi->turn.list);
 	spin_unlock(&fsb->inodes_lock);
