@@ -119,7 +119,7 @@ struct nl_record_onmedia {
 	__le16	lines;			/* 1 to NL_MAX_LINES */
 	__le16	length;			/* bytes, head included */
 	__u8	kind;			/* enum nl_kind */
-	__u8	flags;			/* NL_NOREPLACE, NL_EXCHANGE */
+	__u8	flags;			/* NL_NOREPLACE, NL_EXCHANGE, NL_SAME_CTIME() */
 	__u8	reserved[6];
 };
 
@@ -139,6 +139,11 @@ enum nl_kind {
 
 #define NL_NOREPLACE		1u	/* of a rename, as in renameat2() */
 #define NL_EXCHANGE		2u
+/*
+ * For each of the fields DIR, DIR2, SELF and SELF2, given as the bit of nl_change.has: the directory had the
+ * ctime that it has after the change before the change, too.
+ */
+#define NL_SAME_CTIME(field)	((field) << 1)
 
 /*
  * A field: this head, @length bytes, and zeros up to a multiple of 4. Fields stand in the order of their

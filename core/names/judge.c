@@ -68,31 +68,34 @@ static int look(struct nl_judge *judge, struct nl_node *node)
 /*
  * Whether a directory on storage has a change, if access times may have raised the counter: each time that
  * it was read after it came into memory. An access time leaves ctime alone, so ctime decides. If the change
- * before was made within the same tick, one raise is taken for an access time's.
+ * before was made within the same tick, one raise is taken for an access time's. The record says so itself
+ * (@same), for the log may not have the change before any more.
  */
-static bool has_change_if_read(const struct nl_node *node, const struct nl_count *count)
+static bool has_change_if_read(const struct nl_node *node, const struct nl_count *count, bool same)
 {
+	bool raised_more = node->counter > count->before + 1;
+
 	if (!node->stored)
-		return node->ctime >= count->ctime;
+		return node->ctime > count->ctime || (node->ctime == count->ctime && (!same || raised_more));
 	if (node->known == count->ctime)
-		return node->counter > count->before + 1;
+		return raised_more;
 	return node->ctime != node->known;	/* also if the clock was set back */
 }
 
-/* Whether the counter of a directory on storage says that it has a change. */
-static bool has_change(const struct nl_node *node, const struct nl_count *count)
+/* True if the counter of a directory on storage shows that storage has the change. */
+static bool has_change(const struct nl_node *node, const struct nl_count *count, bool same)
 {
 	if (node->counter <= count->before)
 		return BREAK_COUNTER && node->counter == count->before;
-	return !node->read || has_change_if_read(node, count);
+	return !node->read || has_change_if_read(node, count, same);
 }
 
 /* Votes for a directory on storage: whether it has the change. */
 static void vote_present(struct nl_judge *judge, struct nl_node *node, const struct nl_count *count,
-			 struct votes *votes)
+			 bool same, struct votes *votes)
 {
 	u64 place = judge->record->start;
-	bool has = has_change(node, count);
+	bool has = has_change(node, count, same);
 
 	if (!node->stored && !node->unstored && node->counter < count->before)
 		verdict(judge, NL_ROLLED_BACK, node, place);
@@ -108,10 +111,11 @@ static void vote_present(struct nl_judge *judge, struct nl_node *node, const str
 	}
 }
 
-/* One of the record's directories. */
+/* One of the record's directories, and its bit in nl_change.has. */
 static int vote(struct nl_judge *judge, const struct nl_identity *id, const struct nl_count *count,
-		struct votes *votes)
+		u32 field, struct votes *votes)
 {
+	bool same = judge->record->change.flags & NL_SAME_CTIME(field);
 	struct nl_node *node = nl_node_get(&judge->nodes, id);
 	int err;
 
@@ -124,7 +128,7 @@ static int vote(struct nl_judge *judge, const struct nl_identity *id, const stru
 		return err;
 	node->place = judge->record->start;
 	if (node->state == NL_NODE_PRESENT)
-		vote_present(judge, node, count, votes);
+		vote_present(judge, node, count, same, votes);
 	else if (node->state == NL_NODE_ABSENT)
 		votes->no = true;
 	else
@@ -161,13 +165,13 @@ static int vote_all(struct nl_judge *judge, struct votes *votes)
 	int err = 0;
 
 	if (c->has & NL_HAS(DIR))
-		err = vote(judge, &c->dir.id, &c->dir.count, votes);
+		err = vote(judge, &c->dir.id, &c->dir.count, NL_HAS(DIR), votes);
 	if (!err && c->has & NL_HAS(DIR2))
-		err = vote(judge, &c->dir2.id, &c->dir2.count, votes);
+		err = vote(judge, &c->dir2.id, &c->dir2.count, NL_HAS(DIR2), votes);
 	if (!err && self_votes(c))
-		err = vote(judge, &c->object, &c->self, votes);
+		err = vote(judge, &c->object, &c->self, NL_HAS(SELF), votes);
 	if (!err && c->has & NL_HAS(SELF2) && c->self2.before)
-		err = vote(judge, &c->object2, &c->self2, votes);
+		err = vote(judge, &c->object2, &c->self2, NL_HAS(SELF2), votes);
 	return err;
 }
 

@@ -52,12 +52,28 @@ static inline void nl_flush(const struct nl *nl, void *addr, size_t len)
 		pm_flush(addr, len);
 }
 
-/* All changes of words are made by this function. Durable after a fence. */
+/*
+ * All changes of words are made by this function. If the medium has lost the word's line, the whole line is
+ * written: a store of the word alone would not heal it. Durable after a fence.
+ */
+static inline void nl_store_raw(const struct nl *nl, struct nl_word_onmedia *word, u64 value)
+{
+	struct nl_word_onmedia rec;
+
+	if (pm_read(&rec, word, sizeof(rec))) {
+		pm_store64(&word->word, cpu_to_le64(value));
+		nl_flush(nl, &word->word, sizeof(word->word));
+	} else {
+		rec = (struct nl_word_onmedia){ .word = cpu_to_le64(value) };
+		pm_copy(word, &rec, sizeof(rec));
+	}
+}
+
+/* Stores a word that stands for a place. Durable after a fence. */
 static inline void nl_store(const struct nl *nl, enum nl_word which, struct nl_word_onmedia *word,
 			    u64 place)
 {
-	pm_store64(&word->word, cpu_to_le64(nl_word(nl, which, place)));
-	nl_flush(nl, &word->word, sizeof(word->word));
+	nl_store_raw(nl, word, nl_word(nl, which, place));
 }
 
 /* Bytes of the bits of the decisions: whole lines. */
@@ -113,14 +129,21 @@ static inline bool nl_handles_given(const struct nl_change *change)
 	       (!(has & NL_HAS(NEEDS)) || change->needs.len);
 }
 
+/* The flags that a record with these fields may have. */
+static inline u32 nl_flags_allowed(u32 kind, u32 has)
+{
+	u32 same = NL_SAME_CTIME(has & (NL_HAS(DIR) | NL_HAS(DIR2) | NL_HAS(SELF) | NL_HAS(SELF2)));
+
+	return same | (kind == NL_RENAME ? NL_NOREPLACE | NL_EXCHANGE : 0);
+}
+
 /* The rules of names.h for a change, besides the lengths of its parts. */
 static inline bool nl_change_allowed(const struct nl_change *change)
 {
 	bool exchange = change->flags & NL_EXCHANGE;
 
 	if (!nl_fields_allowed(change->kind, change->has) || !nl_handles_given(change) ||
-	    change->flags & ~(NL_NOREPLACE | NL_EXCHANGE) ||
-	    (change->flags && change->kind != NL_RENAME))
+	    change->flags & ~nl_flags_allowed(change->kind, change->has))
 		return false;
 	if (change->has & NL_HAS(SELF2) && !(change->has & NL_HAS(OBJECT2)))
 		return false;

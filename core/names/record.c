@@ -155,7 +155,7 @@ static bool parse_fields(struct nl_change *change, const u8 *bytes, u32 length)
 	return at == length && nl_change_allowed(change);
 }
 
-/* What a creation makes has the record's place as its birth; all else was born before. */
+/* An object that a record creates has the record's place as its birth. All others were born before. */
 static bool births_possible(const struct nl_change *change, u64 place)
 {
 	bool creates = change->kind == NL_CREATE || change->kind == NL_TMPFILE;

@@ -46,10 +46,8 @@ static void heal_words(struct nl *nl, u64 place)
 		nl_store(nl, NL_WORD_COMMIT, &nl->words->commit, place);
 		nl->commit = place;
 	}
-	if (nl->bad & NL_BAD_DECIDED_WORD) {
-		pm_store64(&nl->words->decided.word, 0);
-		nl_flush(nl, &nl->words->decided.word, sizeof(__le64));
-	}
+	if (nl->bad & NL_BAD_DECIDED_WORD)
+		nl_store_raw(nl, &nl->words->decided, 0);
 	pm_fence();
 }
 

@@ -175,7 +175,7 @@ static void put_text(struct emit *emit, enum nl_field type, const struct nl_text
 	put_zeros(emit, -text->len & 3);
 }
 
-/* In the order of their types. */
+/* Puts the fields in the order of their types. */
 static void put_fields(struct emit *emit, const struct nl_change *change)
 {
 	if (change->has & NL_HAS(DIR))

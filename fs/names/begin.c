@@ -12,13 +12,7 @@
 #include "log.h"
 #include "object.h"
 
-#ifdef FB_BREAK_REPLACED	/* a fault on purpose: a file replaces another before its data is durable */
-#define FB_BREAK_NEEDS	1
-#else
-#define FB_BREAK_NEEDS	0
-#endif
-
-/* Of an object that has an upper inode. */
+/* Notes an object that has an upper inode. */
 static void fb_record_object(struct fb_name_record *rec, struct inode *inode, struct dentry *lower_dentry,
 			     struct nl_identity *id, u32 field)
 {
@@ -43,7 +37,7 @@ static void fb_record_count(struct fb_name_record *rec, struct inode *inode, str
 	if (S_ISDIR(inode->i_mode) && fi->names.life == rec->names->life &&
 	    fi->names.counter != count->before)
 		rec->fits = false;
-	rec->dirs[rec->nr_dirs++] = (struct fb_name_dir){ fi, count, must };
+	rec->dirs[rec->nr_dirs++] = (struct fb_name_dir){ fi, count, must, field, fb_inode_ctime(fi->lower) };
 	rec->change.has |= field;
 }
 
@@ -222,7 +216,7 @@ void fb_names_begin_remove(struct fb_name_record *rec, struct dentry *dentry)
  * @old: the name; both lower directories are locked
  * @new: its new place
  * @flags: of renameat2()
- * @unsynced: the file has data that no sync call has made durable
+ * @unsynced: the file has data that are not durable (sync/replace.c), and @new is replaced
  *
  * The data of a file that takes the place of another become durable first, as on the file system below.
  * Otherwise synced data of the other file would be lost for data that no call has synced. So commits wait
@@ -256,8 +250,7 @@ void fb_names_begin_rename(struct fb_name_record *rec, struct dentry *old, struc
 		fb_record_object(rec, target, fb_lower_dentry(new), &c->object2, FB_FIELD(OBJECT2));
 		if (S_ISDIR(target->i_mode))
 			fb_record_count(rec, target, &c->self2, FB_FIELD(SELF2), false);
-		rec->wants_barrier |= (unsynced && !(flags & RENAME_EXCHANGE) && !FB_BREAK_NEEDS) ||
-				      fb_has_many_names(FB_I(target)->lower);
+		rec->wants_barrier |= unsynced || fb_has_many_names(FB_I(target)->lower);
 	}
 	fb_names_reserve(rec);
 }
@@ -269,7 +262,6 @@ static void fb_record_attributes(struct fb_name_record *rec, struct dentry *dent
 
 	fb_record_object(rec, inode, fb_lower_dentry(dentry), &rec->change.object, FB_FIELD(OBJECT));
 	fb_record_count(rec, inode, &rec->change.self, FB_FIELD(SELF), must);
-	rec->ctime_before = fb_inode_ctime(FB_I(inode)->lower);
 	rec->mode_before = FB_I(inode)->lower->i_mode;
 	rec->change.has |= FB_FIELD(ATTR);
 }

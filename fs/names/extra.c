@@ -98,12 +98,12 @@ static bool fb_extra_flags(struct fb_name_extras *extras, struct dentry *lower)
 
 	if (!S_ISREG(inode->i_mode) && !S_ISDIR(inode->i_mode))
 		return !fb_inherits_project(lower);
-	if (vfs_fileattr_get(lower, &fa) || fa.fsx_projid || fa.fsx_extsize || fa.fsx_cowextsize)
+	if (vfs_fileattr_get(lower, &fa) || !fb_flags_are_logged(&fa))
 		return false;
-	flags = fa.flags & ~FB_PLAIN_FLAGS;
+	flags = fa.flags & FB_LOGGED_FLAGS;
 	if (!flags)
 		return true;
-	extra = flags & ~FB_LOGGED_FLAGS ? NULL : fb_extra_add(extras, NL_IFLAGS);
+	extra = fb_extra_add(extras, NL_IFLAGS);
 	if (extra)
 		extra->change.attr.iflags = flags;
 	return extra;

@@ -22,7 +22,7 @@
 #define FB_TRIM_DELAY	(10 * HZ)
 #define FB_OFF_DELAY	HZ
 
-/* So long behind a heartbeat a change may be made without another. In ns. */
+/* In ns. A change that comes later than this after a heartbeat needs another heartbeat first. */
 #define FB_BEAT_SPAN	(2 * NSEC_PER_SEC)
 #define FB_BEAT_DELAY	(HZ / 2)
 
@@ -205,16 +205,19 @@ static int fb_names_trim(struct fb_names *names)
 
 /**
  * fb_names_commit_lower() - changes of names that have ended become durable below
- * @fsb: the mount
+ * @fsb: the mount, with or without a name log
  *
- * By a commit of the lower journal alone, where a name log shows that this is enough.
+ * By a commit of the lower journal alone, where the file system could have a name log. A sync of everything
+ * would wait for all that users have written, and a user's cgroup may write little in a second.
  *
  * Context: process. Sleeps.
  * Return: 0 or the lower file system's error.
  */
 int fb_names_commit_lower(struct fb_sb *fsb)
 {
-	return fsb->names && !fsb->names->unfit ? fb_names_trim(fsb->names) : fb_sync_lower_fs(fsb);
+	if (fsb->names ? fsb->names->unfit : fb_names_unfit(fsb))
+		return fb_sync_lower_fs(fsb);
+	return fsb->names ? fb_names_trim(fsb->names) : fb_commit_lower_fs(fsb);
 }
 
 /**
@@ -238,6 +241,9 @@ static void fb_names_trim_work(struct work_struct *work)
 {
 	struct fb_names *names = container_of(to_delayed_work(work), struct fb_names, trim_work);
 
+	/* Another commit has emptied the log. A record that comes now has the work queued again. */
+	if (READ_ONCE(names->on) && fb_names_next(names) == READ_ONCE(names->nl.trim))
+		return;
 	if (READ_ONCE(names->on) ? fb_names_trim(names) : fb_names_empty(names))
 		queue_delayed_work(names->fsb->wq, &names->trim_work, FB_RETRY_DELAY);
 }

@@ -88,6 +88,22 @@ bool fb_inherits_project(struct dentry *lower)
 }
 
 /**
+ * fb_flags_are_logged() - whether records hold all that an inode has of flags and of what goes with them
+ * @fa: from vfs_fileattr_get()
+ *
+ * Some flags of xfs have no bit in @fa->flags, for example that files lie on the realtime device.
+ *
+ * Context: any.
+ * Return: true if nothing else is set than what a record of NL_IFLAGS holds.
+ */
+bool fb_flags_are_logged(const struct file_kattr *fa)
+{
+	return !(fa->flags & ~(FB_PLAIN_FLAGS | FB_LOGGED_FLAGS)) &&
+	       !(fa->fsx_xflags & ~(FB_LOGGED_XFLAGS | FS_XFLAG_HASATTR)) &&
+	       !fa->fsx_projid && !fa->fsx_extsize && !fa->fsx_cowextsize;
+}
+
+/**
  * fb_has_more() - whether a new object has more than a record of its creation says
  * @lower: its lower dentry
  *
@@ -109,8 +125,7 @@ bool fb_has_more(struct dentry *lower)
 		return true;
 	if (!S_ISREG(inode->i_mode) && !S_ISDIR(inode->i_mode))
 		return fb_inherits_project(lower);
-	return vfs_fileattr_get(lower, &fa) || (fa.flags & ~FB_PLAIN_FLAGS) || fa.fsx_projid ||
-	       fa.fsx_extsize || fa.fsx_cowextsize;
+	return vfs_fileattr_get(lower, &fa) || !fb_flags_are_logged(&fa) || (fa.flags & FB_LOGGED_FLAGS);
 }
 
 /**

@@ -5,6 +5,7 @@
 
 #include <linux/fs.h>
 
+#include "../../compat/attr.h"
 #include "names.h"
 
 /* Inode flags that replay sets again. */
@@ -14,10 +15,10 @@
 /* Inode flags that say how an inode is stored, not how it behaves. */
 #define FB_PLAIN_FLAGS	(FS_EXTENT_FL | FS_INDEX_FL | FS_INLINE_DATA_FL | FS_HUGE_FILE_FL)
 
-/* So many names ext4 allows a file (its EXT4_LINK_MAX; it doesn't set s_max_links). */
+/* How many names a file of ext4 can have: its EXT4_LINK_MAX. It doesn't set s_max_links. */
 #define FB_EXT4_NAMES	65000
 
-/* So many names replay gives a file besides its own, at most, and one for the change under way. */
+/* How many names replay gives a file besides its own at most, and one for the change under way. */
 #define FB_STAGED_NAMES	4
 
 static inline s64 fb_inode_ctime(const struct inode *inode)
@@ -31,6 +32,7 @@ bool fb_identify(struct fb_sb *fsb, struct inode *lower, struct dentry *lower_de
 		 struct nl_identity *id);
 void fb_describe(struct nl_attr *attr, const struct inode *lower, s64 mtime);
 bool fb_inherits_project(struct dentry *lower);
+bool fb_flags_are_logged(const struct file_kattr *fa);
 bool fb_has_more(struct dentry *lower);
 bool fb_xattr_fits(const char *name, size_t size);
 bool fb_xattr_is_one(const struct inode *lower);

@@ -38,15 +38,16 @@ static bool fb_is_creation(const struct nl_change *c)
 /*
  * Records what a new object has from its directory or from a security module. xfs sets an inherited ACL
  * after the creation. So the ctime of a new directory says that storage has the ACL, and its counter
- * doesn't.
+ * doesn't. A file's counter is asked for, as in fb_record_counts(): otherwise xfs may leave it alone when
+ * the ACL goes within the same tick of the clock, while the log is off.
  */
 static void fb_record_extras(struct fb_name_record *rec, struct dentry *lower)
 {
-	const struct inode *inode = d_inode(lower);
 	struct nl_count self = { .ctime = rec->ctime };
+	struct inode *inode = d_inode(lower);
 
 	if (!S_ISDIR(inode->i_mode))
-		self.before = inode_peek_iversion(inode);
+		self.before = inode_query_iversion(inode);
 	rec->extras = fb_extras_find(lower);
 	if (rec->extras && !fb_extras_reserve(rec->names, rec->extras, &rec->change, &self)) {
 		fb_extras_free(rec->extras);
@@ -91,7 +92,7 @@ static bool fb_changed_nothing(const struct fb_name_record *rec)
 	const struct fb_name_dir *dir = &rec->dirs[0];
 
 	return (rec->change.kind == NL_XATTR_SET || rec->change.kind == NL_XATTR_REMOVE ||
-		rec->change.kind == NL_IFLAGS) && dir->must && rec->ctime == rec->ctime_before &&
+		rec->change.kind == NL_IFLAGS) && dir->must && rec->ctime == dir->ctime_before &&
 	       rec->change.attr.mode == rec->mode_before &&
 	       inode_peek_iversion(dir->fi->lower) == dir->count->before;
 }
@@ -128,6 +129,8 @@ static bool fb_record_counts(struct fb_name_record *rec)
 		else if (FB_BREAK_AFTER)
 			dir->count->before = now - 1;
 		dir->count->ctime = is_dir ? fb_inode_ctime(dir->fi->lower) : rec->ctime;
+		if (is_dir && dir->count->ctime == dir->ctime_before)
+			rec->change.flags |= NL_SAME_CTIME(dir->field);
 		dir->fi->names.counter = now;
 		dir->fi->names.life = rec->names->life;
 	}

@@ -13,6 +13,8 @@ struct fb_name_dir {
 	struct fb_inode *fi;
 	struct nl_count *count;
 	bool must;			/* its counter rises, or the change can't be recorded */
+	u32 field;			/* of @count, as FB_FIELD() */
+	s64 ctime_before;		/* in ns */
 };
 
 /* A change on its way: from before it is made below until its record is whole. */
@@ -26,8 +28,7 @@ struct fb_name_record {
 	const struct fb_inode *nameless; /* the file that gets its first name, or NULL */
 	const struct inode *object;	/* lower inode of change.object; NULL until it is there */
 	s64 mtime, ctime;		/* of that, after the change; in ns */
-	s64 ctime_before;		/* likewise, if attributes change; */
-	umode_t mode_before;		/* and the mode */
+	umode_t mode_before;		/* of that, before it; if attributes change */
 	bool wants_barrier;		/* it can't be recorded in full: commits wait */
 	u32 iflags;			/* of NL_IFLAGS: FB_LOGGED_FLAGS after the change */
 	struct fb_name_extras *extras;	/* further records of a new object; NULL: there are none */

@@ -190,7 +190,7 @@ static bool fb_mode_may_be_half(struct inode *inode)
 	return true;
 }
 
-/* What differs from what the object has. */
+/* Fills in @attr: the attributes that differ from the inode's. */
 static void fb_final_differs(const struct fb_final *final, struct inode *inode, struct iattr *attr)
 {
 	struct timespec64 atime = inode_get_atime(inode), mtime = inode_get_mtime(inode);
@@ -285,7 +285,7 @@ static int fb_final_set_flags(struct fb_replay *run, struct dentry *object, cons
 	return err;
 }
 
-/* What is not immutable. */
+/* Sets all attributes of an object that is not immutable. */
 static int fb_final_set_all(struct fb_replay *run, const struct nl_node *node, struct dentry *object,
 			    struct fb_final *final)
 {

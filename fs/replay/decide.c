@@ -72,8 +72,9 @@ int fb_log_damaged_somewhere(struct fb_replay *run)
 /*
  * xfs raises an inode's counter once for a new access time, if nothing else has raised it since the inode
  * was read from storage. So an inode that was read since the crash, and not changed, may have one too many;
- * with strictatime, one for each time that the inode came into memory. A user may have set such an access
- * time before the crash, too: the counter is right then.
+ * with strictatime, one for each time that the inode came into memory. With lazytime the counter rises when
+ * the access time is written, which fb_commit_and_write_times() has seen to. A user may have set such an
+ * access time before the crash, too: the counter is right then.
  */
 static bool fb_may_be_read(const struct fb_replay *run, const struct inode *inode)
 {
@@ -82,8 +83,8 @@ static bool fb_may_be_read(const struct fb_replay *run, const struct inode *inod
 	struct nl_beat beat;
 
 	nl_beat_read(run->nl, &beat);
-	return !strcmp(inode->i_sb->s_type->name, "xfs") && !(inode->i_sb->s_flags & SB_LAZYTIME) &&
-	       atime > beat.until && atime <= (s64)ktime_get_real_ns() &&
+	return !strcmp(inode->i_sb->s_type->name, "xfs") && atime > beat.until &&
+	       atime <= (s64)ktime_get_real_ns() &&
 	       timespec64_to_ns(&change) <= beat.until;
 }
 

@@ -54,7 +54,7 @@
 #include "stage.h"
 #include "tell.h"
 
-/* Of a file record: what is only in the log leads to it. */
+/* Whether the file of a file record is made by replay: then only the log leads to it. */
 enum fb_records_of { FB_NOT_MADE, FB_MADE };
 
 /* 1: there are records, or damage; 0: there are none. */
@@ -89,6 +89,14 @@ bool fb_replay_has_records(struct fb_sb *fsb)
 static int fb_commit(struct fb_replay *run)
 {
 	return fb_replay_stops() ? -ECANCELED : fb_commit_lower_fs(run->fsb);
+}
+
+/* Step 1. With lazytime there may be access times in memory alone; see fb_may_be_read(). */
+static int fb_commit_and_write_times(struct fb_replay *run)
+{
+	if (!(run->fsb->lower.mnt->mnt_sb->s_flags & SB_LAZYTIME))
+		return fb_commit(run);
+	return fb_replay_stops() ? -ECANCELED : fb_sync_lower_fs(run->fsb);
 }
 
 /* The log's damage, or another error of core/names. */
@@ -147,7 +155,7 @@ static int fb_replay_prepare(struct fb_replay *run)
 	if (err)
 		return fb_replay_failed(run, "allocate memory to look", NULL, err);
 	if (!run->nl->decided) {
-		err = fb_commit(run);
+		err = fb_commit_and_write_times(run);
 		if (err)
 			return fb_replay_failed(run, "commit the journal", NULL, err);
 		err = fb_decide(run);

@@ -2,7 +2,7 @@
 /*
  * One replay of a name log.
  *
- * Floor replay: what mount does with a name log that a crash left. It looks at the lower file system,
+ * Floor 7, replay: what mount does with a name log that a crash left. It looks at the lower file system,
  * makes the decisions of core/names durable, does again what storage lacks, and empties the log. Nothing
  * of it runs once the root inode exists. May use: writeback and what is below. Used by: vfs.
  */

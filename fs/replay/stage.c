@@ -41,25 +41,26 @@ static const struct qstr fb_done_name = QSTR_INIT("done", 4);
 #define FB_INHERITED_FLAGS	(FS_PROJINHERIT_FL | FS_SYNC_FL | FS_DIRSYNC_FL | FS_NODUMP_FL | \
 				 FS_NOATIME_FL | FS_DAX_FL)
 
-/* A name that this file has made. */
+static bool fb_is_hex(const char *name, unsigned int len)
+{
+	while (len && isxdigit(*name)) {
+		name++;
+		len--;
+	}
+	return !len;
+}
+
+/* True for a name that this file has made. */
 static bool fb_stage_owns(const char *name, unsigned int len)
 {
-	unsigned int digits = 0;
-
 	if ((len == 3 && !memcmp(name, "log", 3)) || (len == 4 && !memcmp(name, "done", 4)) ||
 	    (len == 4 && !memcmp(name, "next", 4)))
 		return true;
-	if (len > 3 && (*name == 'd' || *name == 'f')) {
-		name++;
-		len--;
-		while (digits < len && isxdigit(name[digits]))
-			digits++;
-		return digits == len;
-	}
-	while (digits < len && isxdigit(name[digits]))
-		digits++;
-	return digits == FB_BIRTH_DIGITS &&
-	       (len == FB_BIRTH_DIGITS || (len == FB_BIRTH_DIGITS + 3 && !memcmp(name + digits, ".at", 3)));
+	if (len > 3 && (*name == 'd' || *name == 'f'))
+		return fb_is_hex(name + 1, len - 1);
+	if (len == FB_BIRTH_DIGITS + 3 && !memcmp(name + FB_BIRTH_DIGITS, ".at", 3))
+		len = FB_BIRTH_DIGITS;
+	return len == FB_BIRTH_DIGITS && fb_is_hex(name, len);
 }
 
 /**

@@ -1,87 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* What recovery makes of single states of storage: explained or not, and why. */
-#include "names/layout.h"
-#include "names/replay.h"
-#include "names_log.h"
-#include "test.h"
-
-#define DIRS	8
-
-static _Alignas(4096) u8 region[NAMES_SIZE];
-static struct nl nl;
-static struct nl_record record;
-static struct nl_node nodes[32];
-static u32 slots[64];
-static u8 bits[256];
-static struct nl_judge judge;
-static u32 max_nodes = 32;
-
-/* What storage has of each directory. */
-static struct { u64 counter; s64 ctime; int err; bool forbidden; u32 looks; } there[DIRS];
-
-static void start(void)
-{
-	names_forget();
-	memset(region, 0, sizeof(region));
-	memset(there, 0, sizeof(there));
-	names_format(region, 1);
-	EXPECT(!nl_open(&nl, region, NAMES_SIZE, 0) && !nl_empty(&nl));
-}
-
-static int look(void *arg, const struct nl_identity *dir, u64 *counter, s64 *ctime)
-{
-	u32 number = dir->btime - 1000000;
-
-	EXPECT(arg == &nl && number < DIRS && !there[number].forbidden && !there[number].looks++);
-	*counter = there[number].counter;
-	*ctime = there[number].ctime;
-	return there[number].err;
-}
-
-static int run(void)
-{
-	judge = (struct nl_judge){
-		.nl = &nl, .record = &record, .bits = bits, .look = look, .arg = &nl,
-		.nodes = { .nodes = nodes, .max = max_nodes, .slots = slots, .nr_slots = 64 },
-	};
-	memset(slots, 0, sizeof(slots));
-	memset(bits, 0, sizeof(bits));
-	for (u32 i = 0; i < DIRS; i++)
-		there[i].looks = 0;
-	return nl_judge(&judge);
-}
-
-/* This verdict, with storage's state of directory 1. */
-static bool gives(u64 counter, s64 ctime, enum nl_verdict verdict)
-{
-	there[1].counter = counter;
-	there[1].ctime = ctime;
-	return !run() && judge.verdict == verdict &&
-	       (verdict == NL_EXPLAINED || judge.place || judge.has_dir);
-}
-
-static bool stored(u64 place)
-{
-	return nl_bit(&nl, bits, place);
-}
-
-static struct nl_change link_in(u32 dir, u64 before, s64 ctime, u32 object)
-{
-	struct nl_change change = names_change(NL_LINK, object);
-
-	change.has = NL_HAS_ENTRY;
-	change.dir = (struct nl_dir){ { before, ctime }, names_id(0, dir) };
-	return change;
-}
-
-/* Returns the record's place. */
-static u64 append(struct nl_change change)
-{
-	u64 place = nl_next(&nl);
-
-	EXPECT(names_append(&nl, &change));
-	return place;
-}
+#include "names_judged.h"
 
 /* Directory 1 has changed twice: its counter was 10, then 12. */
 static void counters(void)
@@ -103,11 +22,22 @@ static void counters(void)
 	EXPECT(gives(13, 201, NL_CHANGED));	/* there is no heartbeat */
 }
 
-static bool gives_attribute(u64 place, u64 counter, s64 ctime, bool expected)
+/* The log begins with the second of two changes of directory 1 that were made within one tick. */
+static void read_since_a_tick(void)
 {
-	there[3].counter = counter;
-	there[3].ctime = ctime;
-	return gives(10, 1, NL_EXPLAINED) && stored(place) == expected;
+	struct nl_change change = link_in(1, 10, 100, 20);
+	u64 place;
+
+	start();
+	change.flags = NL_SAME_CTIME(NL_HAS(DIR));
+	place = append(change);
+	there[1].err = 1;
+	EXPECT(gives(10, 100, NL_EXPLAINED) && !stored(place));
+	EXPECT(gives(11, 100, NL_EXPLAINED) && !stored(place));
+	EXPECT(gives(12, 100, NL_EXPLAINED) && stored(place));
+	EXPECT(gives(12, 77, NL_EXPLAINED) && !stored(place));
+	there[1].err = 0;
+	EXPECT(gives(11, 100, NL_EXPLAINED) && stored(place));
 }
 
 /* Access times may have raised counters since the crash: of directory 1, and of a file; most often by one. */
@@ -285,130 +215,6 @@ static void counters_that_say_nothing(void)
 	EXPECT(gives(11, 200, NL_EXPLAINED) && stored(last) && !stored(file));
 }
 
-/* Attributes of a file: a later state by the counter has the change; by ctime if the counter is the same. */
-static void attributes_of_files(void)
-{
-	static const enum nl_kind kinds[] = { NL_SETATTR, NL_XATTR_SET, NL_XATTR_REMOVE, NL_IFLAGS };
-
-	for (u32 i = 0; i < 4; i++) {
-		struct nl_change change = names_change(kinds[i], 3);
-		u64 place;
-
-		start();
-		append(link_in(1, 10, 100, 20));
-		change.has &= ~NL_HAS(NEEDS);
-		change.object = names_id(0, 3);
-		change.attr.mode = 0100644;
-		change.self = (struct nl_count){ 7, 300 };
-		place = append(change);
-		EXPECT(gives_attribute(place, 6, 300, false) && gives_attribute(place, 7, 300, false));
-		EXPECT(gives_attribute(place, 8, 300, true) && gives_attribute(place, 100, 299, true));
-		EXPECT(gives_attribute(place, 7, 301, true) && gives_attribute(place, 7, 299, false));
-		EXPECT(gives_attribute(place, 6, 301, false));
-		there[3].err = -ENOENT;
-		EXPECT(gives_attribute(place, 1, 1, true));
-		there[3].err = -EIO;
-		EXPECT(run() == -EIO);
-		change.attr.mode = 0040755;	/* a directory: the counter from before it decides */
-		start();
-		place = append(change);
-		EXPECT(gives_attribute(place, 7, 300, false) && gives_attribute(place, 8, 300, true));
-		change.self.before = 0;		/* which didn't rise */
-		start();
-		place = append(change);
-		EXPECT(gives_attribute(place, 8, 300, false) && gives_attribute(place, 8, 301, true));
-	}
-}
-
-/* Attributes of a file without a name, between its creation and its first name. */
-static void attributes_of_nameless_file(void)
-{
-	struct nl_change change = names_change(NL_TMPFILE, 3), attr = names_change(NL_SETATTR, 3);
-	struct nl_change named = link_in(1, 10, 100, 3);
-	u64 place;
-
-	start();
-	change.object = names_id(0, 3);
-	attr.has = NL_HAS(OBJECT) | NL_HAS(ATTR) | NL_HAS(SELF);
-	attr.attr.mode = 0100644;
-	attr.self = (struct nl_count){ 7, 90 };
-	attr.object = names_id(append(change), 3);
-	place = append(attr);
-	named.object = attr.object;
-	append(named);
-	there[3].forbidden = true;	/* another file may have its handle */
-	EXPECT(gives(10, 1, NL_EXPLAINED) && !stored(place));
-	there[3].forbidden = false;
-	there[3].counter = 7;
-	there[3].ctime = 100;
-	EXPECT(gives(11, 100, NL_EXPLAINED) && stored(place));
-	there[3].ctime = 90;
-	EXPECT(gives(11, 100, NL_EXPLAINED) && !stored(place));
-}
-
-/* A file without a name is on storage if its first name is. */
-static void nameless_file(void)
-{
-	struct nl_change change = names_change(NL_TMPFILE, 20);
-	struct nl_change named = link_in(1, 10, 100, 20);
-	u64 birth, place;
-
-	start();
-	birth = append(change);
-	named.object = change.object;
-	named.object.birth = birth;
-	place = append(named);
-	EXPECT(gives(10, 1, NL_EXPLAINED) && !stored(birth) && !stored(place));
-	EXPECT(gives(11, 100, NL_EXPLAINED) && stored(birth) && stored(place));
-	named.object.birth = birth + 1;
-	named.dir.count.before = 11;
-	append(named);
-	EXPECT(gives(10, 1, NL_CONTRADICTION));
-}
-
-/* A file without a name whose first name left no record, or one that was lost. */
-static void nameless_file_without_link(void)
-{
-	struct nl_change change = names_change(NL_TMPFILE, 3), named = link_in(1, 10, 100, 3);
-	u64 birth;
-
-	start();
-	change.object = names_id(0, 3);
-	birth = append(change);
-	EXPECT(gives(10, 1, NL_EXPLAINED) && stored(birth));
-	there[3].err = -ENOENT;
-	EXPECT(gives(10, 1, NL_EXPLAINED) && !stored(birth));
-	there[3].forbidden = true;	/* another file may have its handle */
-	named.object = names_id(birth, 3);
-	append(named);
-	EXPECT(gives(10, 1, NL_EXPLAINED) && !stored(birth));
-
-	start();
-	change.object.btime = 0;
-	birth = append(change);
-	EXPECT(gives(10, 1, NL_EXPLAINED) && !stored(birth));
-}
-
-/* A name is there, and the creation of its object is not. */
-static void object_without_creation(void)
-{
-	struct nl_change made = link_in(1, 10, 100, 3), named = link_in(2, 5, 100, 3);
-	struct nl_place place;
-
-	start();
-	made.kind = NL_CREATE;
-	made.has |= NL_HAS(ATTR);
-	made.object = names_id(nl_next(&nl), 30);
-	named.object = names_id(0, 30);
-	EXPECT(!nl_reserve(&nl, &place, 9));	/* so that both have begun at once */
-	append(made);
-	nl_take(&nl, &place, nl_change_lines(&named), false);
-	names_write(&nl, &place, &named);
-	there[2].counter = 6;
-	there[2].ctime = 100;
-	EXPECT(gives(10, 1, NL_NO_CUT) && gives(11, 100, NL_EXPLAINED));
-}
-
 static void errors(void)
 {
 	start();
@@ -434,6 +240,7 @@ void names_judge_tests(void)
 {
 	counters();
 	read_since();
+	read_since_a_tick();
 	lost_tail();
 	one_cut();
 	torn_change();
@@ -441,10 +248,6 @@ void names_judge_tests(void)
 	new_directory(true);
 	new_directory(false);
 	counters_that_say_nothing();
-	attributes_of_files();
-	attributes_of_nameless_file();
-	nameless_file();
-	nameless_file_without_link();
-	object_without_creation();
+	names_judge_objects_tests();
 	errors();
 }

@@ -18,8 +18,11 @@
 static struct {
 	struct tree_op ops[TREE_OPS];	/* in the order of the journal */
 	u32 n, stored;			/* storage has so many of them */
+	u32 tick;			/* so many have the same time */
 	struct tree before;		/* what storage had before the first of them */
 	u64 committed;			/* the log has those before this place */
+	u64 end;			/* the record at this place, and those behind it, are lost */
+	bool read[TREE_OBJECTS];	/* since the cut: like xfs, that has raised the counter */
 	u64 births[TREE_OBJECTS];
 	u32 born[TREE_OBJECTS];		/* index of the operation that creates the object, plus 1 */
 	struct tree storage;
@@ -64,7 +67,7 @@ static void draw_op(struct tree *tree, u32 *next_object)
 
 	while (!tree_draw(tree, op, *next_object))
 		;
-	op->time = 1000 + run.n;
+	op->time = 1000 + run.n / run.tick;
 	tree_describe(tree, op, run.births);
 	tree_run(tree, op);
 	run.n++;
@@ -82,6 +85,8 @@ static u32 make_past(struct tree *tree)
 	memset(run.births, 0, sizeof(run.births));
 	memset(run.born, 0, sizeof(run.born));
 	tree_init(tree);
+	tree->still = sim_random(2);
+	run.tick = sim_random(2) ? 1 : 1 + sim_random(TREE_OPS);
 	for (u32 n = sim_random(16); n; n--) {
 		struct tree_op op;
 
@@ -130,7 +135,9 @@ static int look(void *arg, const struct nl_identity *dir, u64 *counter, s64 *cti
 		EXPECT(!"a handle of an object that storage lacks is decoded");
 	*counter = run.storage.counter[object];
 	*ctime = run.storage.ctime[object];
-	return run.storage.removed[object] ? -ENOENT : 0;
+	if (!tree_has(&run.storage, object))
+		return -ENOENT;
+	return run.read[object];
 }
 
 static struct nl_nodes fresh_nodes(void)
@@ -150,6 +157,30 @@ static struct nl_judge judge_now(void)
 	return judge;
 }
 
+/* Of the records that no commit has reached, some last ones may be lost. */
+static void lose_tail(void)
+{
+	const struct tree_op *op = &run.ops[sim_random(run.n)];
+
+	run.end = ~0ULL;
+	if (sim_random(2) || op->place < max_t(u64, run.nl.commit, run.nl.trim))
+		return;
+	run.end = op->place;
+	memset(nl_line(&run.nl, run.end), 0, NL_LINE);
+}
+
+/* Like xfs: an object that was read has a counter that is greater by one. */
+static void read_some(void)
+{
+	memset(run.read, 0, sizeof(run.read));
+	if (run.storage.still || sim_random(2))
+		return;
+	for (u32 object = TREE_ROOT; object < TREE_OBJECTS; object++) {
+		run.read[object] = sim_random(2);
+		run.storage.counter[object] += run.read[object];
+	}
+}
+
 /* Power fails: storage has the first @stored operations, the log is committed up to the end of one. */
 static void cut(u32 stored)
 {
@@ -161,6 +192,8 @@ static void cut(u32 stored)
 		tree_run(&run.storage, &run.ops[i]);
 	if (sim_random(4))
 		EXPECT(!nl_commit(&run.nl, end));
+	lose_tail();
+	read_some();
 	EXPECT(!nl_open(&run.nl, region, NAMES_SIZE, 0));
 	run.committed = max_t(u64, run.nl.commit, run.nl.trim);
 }
@@ -229,6 +262,28 @@ static void expected(struct tree *tree)
 			tree_run(tree, &run.ops[i]);
 }
 
+/* Storage has a later change of the same file's attributes. */
+static bool set_again(u32 n)
+{
+	for (u32 i = n + 1; i < run.stored; i++)
+		if (run.ops[i].kind == NL_SETATTR && run.ops[i].object == run.ops[n].object)
+			return true;
+	return false;
+}
+
+/*
+ * Whether the decision about an operation is right. Attributes of a file that storage has may be set again,
+ * but not over later ones.
+ */
+static bool well_decided(u32 n)
+{
+	bool has = nl_bit(&run.nl, bits, run.ops[n].place);
+
+	if (run.ops[n].kind != NL_SETATTR || run.ops[n].dir)
+		return has == (n < run.stored);
+	return has ? n < run.stored : !set_again(n);
+}
+
 static bool random_replay(void)
 {
 	struct tree tree;
@@ -238,13 +293,14 @@ static bool random_replay(void)
 	memset(region, 0, sizeof(region));
 	names_format(region, 1);
 	EXPECT(!nl_open(&run.nl, region, NAMES_SIZE, 0) && !nl_empty(&run.nl));
+	nl_beat(&run.nl, 1000, 1000 + TREE_OPS);
 	make_history(&tree);
 	cut(sim_random(run.n + 1));
 	judge = judge_now();
 	if (!EXPECT(judge.verdict == NL_EXPLAINED))
 		return false;
 	for (u32 i = 0; i < run.n; i++)
-		if (!EXPECT(nl_bit(&run.nl, bits, run.ops[i].place) == (i < run.stored)))
+		if (!EXPECT(run.ops[i].place >= run.end || well_decided(i)))
 			return false;
 	EXPECT(!nl_decide(&run.nl, bits, judge.end));
 	while (sim_random(3))

@@ -295,6 +295,36 @@ static void op_empty(struct nl *nl)
 	commit(nl, append(nl, NL_LINK, 2));
 }
 
+/* The medium loses the line of a word. From here on a cut leaves the damage, or what the next steps do. */
+static void lose_line(struct nl_word_onmedia *word)
+{
+	sim_lose_line(word);
+	ack();
+}
+
+static void op_commit_lost_word(struct nl *nl)
+{
+	lose_line(&nl->words->commit);
+	op_commit(nl);
+}
+
+static void op_trim_lost_word(struct nl *nl)
+{
+	lose_line(&nl->words->trim);
+	trim(nl, nl_next(nl));
+	ack();
+	commit(nl, append(nl, NL_LINK, 9));
+}
+
+/* Recovery finds that the words are lost, and the loss is accepted. */
+static void op_empty_lost_words(struct nl *nl)
+{
+	sim_lose_line(&nl->words->commit);
+	lose_line(&nl->words->decided);
+	reopen(nl);
+	op_empty(nl);
+}
+
 /*
  * Some steps may be missing without harm because only another case needs them; .spared says how many, over
  * both domains. Format where no log was: breaking the header copies hides nothing, and what is not zeroed in
@@ -321,6 +351,9 @@ static const struct names_scenario scenarios[] = {
 	{ .name = "recovery, twice", .setup = setup_recovery, .op = op_recovery, .spared = 1 },
 	{ .name = "restart without a power cut", .setup = setup_some, .op = op_restart, .spared = 1 },
 	{ .name = "empty", .setup = setup_tail, .op = op_empty, .spared = 1 },
+	{ .name = "commit, the commit word lost", .setup = setup_tail, .op = op_commit_lost_word },
+	{ .name = "trim, the trim word lost", .setup = setup_tail, .op = op_trim_lost_word },
+	{ .name = "empty, words lost", .setup = setup_tail, .op = op_empty_lost_words, .spared = 1 },
 	{ .name = "empty, words damaged", .setup = setup_bad_words, .op = op_empty, .spared = 1 },
 };
 

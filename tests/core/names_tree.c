@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * A small tree of files and directories with change counters, and random operations on it: the model that
- * tests of replay compare with.
+ * tests of replay compare with. It knows names, and not what attributes are: only that they change.
  */
 #include "names/layout.h"
 #include "names_log.h"
@@ -78,11 +78,11 @@ static bool draw_rename(const struct tree *tree, struct tree_op *op)
 bool tree_draw(const struct tree *tree, struct tree_op *op, u32 next_object)
 {
 	static const enum nl_kind kinds[] = { NL_CREATE, NL_CREATE, NL_CREATE, NL_LINK, NL_UNLINK, NL_RMDIR,
-		NL_RENAME, NL_RENAME, NL_RENAME };
+		NL_RENAME, NL_RENAME, NL_RENAME, NL_SETATTR, NL_SETATTR };
 	u32 there;
 
 	*op = (struct tree_op){
-		.kind = kinds[sim_random(9)], .dir1 = draw_dir(tree), .name1 = sim_random(TREE_NAMES),
+		.kind = kinds[sim_random(11)], .dir1 = draw_dir(tree), .name1 = sim_random(TREE_NAMES),
 		.dir2 = draw_dir(tree), .name2 = sim_random(TREE_NAMES), .raise = 1 + sim_random(2),
 	};
 	there = tree->entry[op->dir1][op->name1];
@@ -100,6 +100,10 @@ bool tree_draw(const struct tree *tree, struct tree_op *op, u32 next_object)
 	case NL_RMDIR:
 		op->dir = true;
 		return there && tree->dir[there] && empty(tree, there);
+	case NL_SETATTR:
+		op->object = there && sim_random(2) ? there : op->dir1;
+		op->dir = tree->dir[op->object];
+		return true;
 	default:
 		op->dir = tree->dir[there];
 		return there && draw_rename(tree, op);
@@ -112,37 +116,50 @@ static void changed(struct tree *tree, const struct tree_op *op, u32 dir)
 	tree->ctime[dir] = op->time;
 }
 
+/* An object has a new name, or one less. */
+static void named(struct tree *tree, const struct tree_op *op, u32 object)
+{
+	if (!tree->still)
+		tree->counter[object] += op->raise;
+	tree->ctime[object] = op->time;
+}
+
 static void run_rename(struct tree *tree, const struct tree_op *op)
 {
 	tree->entry[op->dir1][op->name1] = op->exchange ? op->object2 : 0;
 	tree->entry[op->dir2][op->name2] = op->object;
 	if (op->dir2 != op->dir1)
 		changed(tree, op, op->dir2);
-	if (op->dir)
-		changed(tree, op, op->object);
-	if (!op->object2 || !tree->dir[op->object2])
+	named(tree, op, op->object);
+	if (!op->object2)
 		return;
-	changed(tree, op, op->object2);
-	tree->removed[op->object2] = !op->exchange;
+	named(tree, op, op->object2);
+	tree->removed[op->object2] = tree->dir[op->object2] && !op->exchange;
 }
 
 void tree_run(struct tree *tree, const struct tree_op *op)
 {
+	if (op->kind == NL_SETATTR) {
+		changed(tree, op, op->object);
+		return;
+	}
 	changed(tree, op, op->dir1);
 	switch (op->kind) {
 	case NL_CREATE:
 		tree->dir[op->object] = op->dir;
-		tree->counter[op->object] = op->dir ? 1 : 0;
+		tree->counter[op->object] = 1;
 		tree->ctime[op->object] = op->time;
 		tree->entry[op->dir1][op->name1] = op->object;
 		break;
 	case NL_LINK:
+		named(tree, op, op->object);
 		tree->entry[op->dir1][op->name1] = op->object;
 		break;
 	case NL_RENAME:
 		run_rename(tree, op);
 		break;
 	default:
+		named(tree, op, op->object);
 		tree->entry[op->dir1][op->name1] = 0;
 		tree->removed[op->object] = op->dir;
 	}
@@ -154,16 +171,37 @@ static struct nl_identity record_id(u32 object, const u64 *births)
 	return tree_id(object, sim_random(4) ? births[object] : 0);
 }
 
+/* Before the change, as fs/names/record.c has it: 0 if the counter doesn't rise. */
+static struct nl_count named_count(const struct tree *tree, const struct tree_op *op, u32 object)
+{
+	return (struct nl_count){ tree->still ? 0 : tree->counter[object], op->time };
+}
+
+static void describe_attributes(const struct tree *tree, struct tree_op *op, const u64 *births)
+{
+	struct nl_change *c = &op->change;
+	u32 after = op->dir ? 0 : op->raise;	/* of a directory it is the counter from before */
+
+	*c = (struct nl_change){ .kind = NL_SETATTR, .has = NL_HAS(OBJECT) | NL_HAS(SELF) | NL_HAS(ATTR) };
+	c->object = record_id(op->object, births);
+	c->self = (struct nl_count){ tree->counter[op->object] + after, op->time };
+	c->attr = (struct nl_attr){ .mask = NL_ATTR_MODE, .mode = op->dir ? 040700 : 0100600 };
+}
+
 void tree_describe(const struct tree *tree, struct tree_op *op, const u64 *births)
 {
 	struct nl_change *c = &op->change;
 
+	if (op->kind == NL_SETATTR) {
+		describe_attributes(tree, op, births);
+		return;
+	}
 	*c = (struct nl_change){ .kind = op->kind, .has = NL_HAS_ENTRY };
 	c->dir = (struct nl_dir){ { tree->counter[op->dir1], op->time }, record_id(op->dir1, births) };
 	c->object = record_id(op->object, births);
 	c->name = names_text(names[op->name1]);
 	c->attr = (struct nl_attr){ .mask = NL_ATTR_MODE, .mode = op->dir ? 040755 : 0100644 };
-	c->self = (struct nl_count){ op->kind == NL_CREATE ? 0 : tree->counter[op->object], op->time };
+	c->self = named_count(tree, op, op->object);
 	if (op->kind == NL_CREATE)
 		c->has |= NL_HAS(ATTR);
 	if (op->dir && op->kind != NL_RMDIR)
@@ -184,8 +222,14 @@ void tree_describe(const struct tree *tree, struct tree_op *op, const u64 *birth
 	c->object2 = record_id(op->object2, births);
 	if (tree->dir[op->object2]) {
 		c->has |= NL_HAS(SELF2);
-		c->self2 = (struct nl_count){ tree->counter[op->object2], op->time };
+		c->self2 = named_count(tree, op, op->object2);
 	}
+}
+
+/* True if an object has a name that can be reached. */
+bool tree_has(const struct tree *tree, u32 object)
+{
+	return above(tree, TREE_ROOT, object);
 }
 
 static bool same_below(const struct tree *a, const struct tree *b, u32 dir)

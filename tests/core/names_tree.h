@@ -17,6 +17,7 @@ struct tree {
 	u64 counter[TREE_OBJECTS];
 	s64 ctime[TREE_OBJECTS];
 	bool removed[TREE_OBJECTS];	/* a directory that was removed */
+	bool still;			/* like ext4: an object has no counter of its names */
 };
 
 struct tree_op {
@@ -37,6 +38,7 @@ void tree_run(struct tree *tree, const struct tree_op *op);
 void tree_describe(const struct tree *tree, struct tree_op *op, const u64 *births);
 u32 tree_entry(const struct tree *tree, u32 dir, const struct nl_text *name);
 void tree_bind(struct tree *tree, u32 dir, const struct nl_text *name, u32 object);
+bool tree_has(const struct tree *tree, u32 object);
 bool tree_same(const struct tree *a, const struct tree *b);
 bool tree_disjoint(const struct tree_op *a, const struct tree_op *b);
 struct nl_identity tree_id(u32 object, u64 birth);
