@@ -171,15 +171,25 @@ void wl_end(const struct wl *wl, struct wl_slot *slot, struct wl_entry *entry)
  *
  * After a power cut during this function, all of them are part of the log, or none.
  *
+ * If the medium has lost the line of the chunk's word, the whole line is written: a store of the word alone
+ * would not heal it. The new word counts the chunk's earlier entries, too, so no entry is lost.
+ *
  * Context: Any; one thread at a time for each slot.
  */
 void wl_commit(const struct wl *wl, struct wl_slot *slot)
 {
-	u32 number = wl_chunk_number(wl, slot->gen, slot->chunk);
-	u64 word = wl_chunk_word(wl, number, slot->id, slot->fill);
+	struct wl_chunk_onmedia *header = wl_chunk_header(wl, slot->gen, slot->chunk), rec;
+	u64 word = wl_chunk_word(wl, wl_chunk_number(wl, slot->gen, slot->chunk), slot->id, slot->fill);
+	/* Before the fence: the processor reads the line, which it needs for the store, while data drain. */
+	bool readable = pm_read(&rec, header, sizeof(rec));
 
 	if (!BREAK_DATA_FENCE)
 		pm_fence();
-	wl_store(wl, &wl_chunk_header(wl, slot->gen, slot->chunk)->word, word);
+	if (readable) {
+		wl_store(wl, &header->word, word);
+	} else {
+		rec = (struct wl_chunk_onmedia){ .word = cpu_to_le64(word) };
+		pm_copy(header, &rec, sizeof(rec));
+	}
 	pm_fence();
 }

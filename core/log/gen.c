@@ -109,6 +109,26 @@ static u32 clear_chunk_words(const struct wl *wl, u32 gen, bool all)
 	return cleared;
 }
 
+/*
+ * Writes the whole line of a generation whose word is damaged: a store of the word alone doesn't heal a line
+ * that the medium has lost. The line gets the new word at once, and not 0 before it: that would say that the
+ * generation is free. A cut leaves the word damaged, or the new one. Durable after a fence.
+ */
+static void write_line(const struct wl *wl, u32 gen, u64 word, u64 entries)
+{
+	struct wl_gen_onmedia rec = { .word = cpu_to_le64(word), .entries = cpu_to_le64(entries) };
+
+	pm_copy(&wl->gens[gen], &rec, sizeof(rec));
+}
+
+/* True if the medium has lost the line of a generation. */
+static bool line_lost(const struct wl *wl, u32 gen)
+{
+	struct wl_gen_onmedia rec;
+
+	return !pm_read(&rec, &wl->gens[gen], sizeof(rec));
+}
+
 /**
  * wl_gen_open - begin a new life of a free generation
  * @wl: log, not opened read-only
@@ -123,60 +143,92 @@ static u32 clear_chunk_words(const struct wl *wl, u32 gen, bool all)
  */
 int wl_gen_open(struct wl *wl, u32 gen, u64 id)
 {
+	u64 word = wl_gen_word(wl, gen, id, WL_GEN_OPEN, 0);
 	struct wl_gen_info info;
 
 	if (id > WL_MAX_ID)
 		return -EOVERFLOW;
-	if (wl_gen_read(wl, gen, &info)) {
-		const struct wl_gen_onmedia blank = { };
-
-		pm_copy(&wl->gens[gen], &blank, sizeof(blank));
-		pm_fence();
-	}
 	if (clear_chunk_words(wl, gen, false)) {
 		pm_fence();
 		/* Entries in a chunk whose word stays bad would be lost. */
 		if (clear_chunk_words(wl, gen, false))
 			return -EIO;
 	}
-	wl_store(wl, &wl->gens[gen].word, wl_gen_word(wl, gen, id, WL_GEN_OPEN, 0));
+	if (wl_gen_read(wl, gen, &info))
+		write_line(wl, gen, word, 0);
+	else
+		wl_store(wl, &wl->gens[gen].word, word);
 	if (!BREAK_OPEN_FENCE)
 		pm_fence();
 	return wl_gen_read(wl, gen, &info) ? -EIO : 0;
+}
+
+/* True if the first @n headers of a chunk are whole, and of this life of the generation. */
+static bool headers_whole(const struct wl *wl, u32 gen, u64 id, u32 chunk, u32 n)
+{
+	struct wl_entry entry;
+	u32 i;
+
+	for (i = 0; i < n; i++)
+		if (wl_entry_read(wl, gen, id, chunk, i, &entry))
+			return false;
+	return true;
+}
+
+/*
+ * Writes the word of a chunk anew that the medium has damaged or lost since the chunk's last commit. All
+ * entries that were made in this life are committed, and @entries is their number. So if no other word is
+ * damaged, the chunk has those that the other chunks lack. Durable after a fence.
+ */
+static void heal_chunk(const struct wl *wl, u32 gen, u64 id, u64 entries)
+{
+	u32 chunk, damaged = 0, nr_damaged = 0;
+	struct wl_chunk_onmedia rec = { };
+	u64 word;
+
+	for (chunk = 0; chunk < wl->nr_chunks; chunk++) {
+		if (!wl_chunk_load(wl, gen, chunk, &word)) {
+			damaged = chunk;
+			nr_damaged++;
+		} else if (wl_word_id(word) == id) {
+			entries -= word & WL_FILL_MASK;
+		}
+	}
+	if (nr_damaged != 1 || entries >= wl->chunk_size / WL_LINE || entries > WL_MAX_FILL ||
+	    !headers_whole(wl, gen, id, damaged, entries))
+		return;
+	word = wl_chunk_word(wl, wl_chunk_number(wl, gen, damaged), id, entries);
+	rec.word = cpu_to_le64(entries ? word : 0);
+	pm_copy(wl_chunk_header(wl, gen, damaged), &rec, sizeof(rec));
 }
 
 /**
  * wl_gen_seal - mark a generation as complete: nothing will be added to it
  * @wl: log
  * @gen: number; open, and no slot holds a chunk of it
+ * @id: its identifier
  * @entries: number of entries committed in it; replay compares with this
  *
  * Durable on return. Sealing is optional: an open generation can be freed, too.
  *
+ * The identifier comes from the caller, not from the word: the medium may have damaged or lost the word since
+ * the generation was opened. Sealing writes it anew then, and no entry is lost. So it does with the word of
+ * one chunk, whose number of entries is known from those of the others.
+ *
  * Context: Any; the caller excludes others from the generation.
  */
-void wl_gen_seal(struct wl *wl, u32 gen, u64 entries)
+void wl_gen_seal(struct wl *wl, u32 gen, u64 id, u64 entries)
 {
-	struct wl_gen_onmedia *rec = &wl->gens[gen];
-	u64 word;
+	u64 word = wl_gen_word(wl, gen, id, WL_GEN_SEALED, entries);
 
-	if (!wl_load(&rec->word, &word))
-		return;
-	wl_store(wl, &rec->entries, entries);
-	pm_fence();
-	wl_store(wl, &rec->word, wl_gen_word(wl, gen, wl_word_id(word), WL_GEN_SEALED, entries));
-	pm_fence();
-}
-
-/* Writes the whole line of a generation that the medium has lost: a store of the word alone heals nothing. */
-static void heal_gen(const struct wl *wl, u32 gen)
-{
-	const struct wl_gen_onmedia blank = { };
-	struct wl_gen_onmedia rec;
-
-	if (pm_read(&rec, &wl->gens[gen], sizeof(rec)))
-		return;
-	pm_copy(&wl->gens[gen], &blank, sizeof(blank));
+	heal_chunk(wl, gen, id, entries);
+	if (line_lost(wl, gen)) {
+		write_line(wl, gen, word, entries);
+	} else {
+		wl_store(wl, &wl->gens[gen].entries, entries);
+		pm_fence();
+		wl_store(wl, &wl->gens[gen].word, word);
+	}
 	pm_fence();
 }
 
@@ -198,11 +250,13 @@ void wl_gen_free(struct wl *wl, u32 gen)
 	if (wl_gen_read(wl, gen, &info) || wl_gen_newest(wl, gen) > info.id) {
 		clear_chunk_words(wl, gen, true);
 		pm_fence();
-		heal_gen(wl, gen);
 	} else if (info.id) {
 		word = wl_gen_word(wl, gen, info.id, WL_GEN_FREE, 0);
 	}
-	wl_store(wl, &wl->gens[gen].word, word);
+	if (line_lost(wl, gen))
+		write_line(wl, gen, word, 0);
+	else
+		wl_store(wl, &wl->gens[gen].word, word);
 	if (!BREAK_FREE_FENCE)
 		pm_fence();
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The layout of a log in memory, and the encoding of its two kinds of words. For the writelog_*.c files
+ * The layout of a log in memory, and the encoding of its two kinds of words. For the files of core/log/
  * only.
  */
 #ifndef FOREBAY_CORE_LOG_LAYOUT_H

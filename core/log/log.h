@@ -38,6 +38,7 @@
  *     runs for a generation, no slot holds a chunk of that generation.
  *   - wl_bind(), wl_unbind(), wl_fingerprint_set(): one at a time; concurrent
  *     with all other functions.
+ *   - wl_open() with WL_OPEN_READ_ONLY, on another struct wl: concurrent with all.
  *   - wl_chunk_read(), wl_entry_read(), wl_entry_verify(): no slot holds that
  *     chunk, and the generation stays as it is; for an entry from wl_end(),
  *     it suffices that wl_commit() has returned.
@@ -143,6 +144,7 @@ enum wl_error {
 };
 
 /* The superblock: super.c. */
+enum wl_error wl_format_fits(u64 size, const struct wl_format_options *opt);
 enum wl_error wl_format(void *base, u64 size, const struct wl_format_options *opt);
 enum wl_error wl_open(struct wl *wl, void *base, u64 size, u32 flags);
 const char *wl_strerror(enum wl_error err);
@@ -174,7 +176,7 @@ u32 wl_fingerprint_of(const struct wl *wl, const __le32 *blocks, u32 nr_blocks);
 int wl_gen_read(const struct wl *wl, u32 gen, struct wl_gen_info *info);
 u64 wl_next_id(const struct wl *wl);
 int wl_gen_open(struct wl *wl, u32 gen, u64 id);
-void wl_gen_seal(struct wl *wl, u32 gen, u64 entries);
+void wl_gen_seal(struct wl *wl, u32 gen, u64 id, u64 entries);
 void wl_gen_free(struct wl *wl, u32 gen);
 
 /* Appending: append.c. */

@@ -26,6 +26,7 @@ static_assert(WL_NR_SUPERS * WL_PAGE_SIZE == SUPERS_SIZE);
 #define DEFAULT_CHUNKS	32u
 #define MIN_CHUNK_SIZE	(64u << 10)	/* likewise */
 #define LARGEST_CHUNK	(2u << 20)
+#define READ_ATTEMPTS	8u		/* readings of the superblocks before both count as damaged */
 
 static const struct super_kind kind = {
 	.magic = WL_MAGIC,
@@ -139,6 +140,35 @@ static void zero_words(const struct wl *wl)
 	pm_fence();
 }
 
+/* Chooses the geometry of a new log. */
+static enum wl_error geometry_make(struct wl_super_onmedia *s, u64 size, const struct wl_format_options *opt)
+{
+	*s = (struct wl_super_onmedia){
+		.magic = cpu_to_le64(WL_MAGIC),
+		.version = cpu_to_le32(WL_VERSION),
+		.flags = cpu_to_le32(opt->data_crc ? WL_SUPER_DATA_CRC : 0),
+	};
+	if (size < WL_MIN_SIZE)
+		return WL_E_TOO_SMALL;
+	geometry_choose(s, size, opt);
+	return geometry_valid(s, size) ? WL_OK : WL_E_GEOMETRY;
+}
+
+/**
+ * wl_format_fits - whether wl_format() would accept a size and options
+ * @size: bytes
+ * @opt: as for wl_format()
+ *
+ * Context: Any.
+ * Return: WL_OK, WL_E_TOO_SMALL or WL_E_GEOMETRY, as wl_format() would return it.
+ */
+enum wl_error wl_format_fits(u64 size, const struct wl_format_options *opt)
+{
+	struct wl_super_onmedia s;
+
+	return geometry_make(&s, size, opt);
+}
+
 /**
  * wl_format - make an empty log; overwrites what is on the device
  * @base: start of the device's memory, aligned to a page
@@ -153,18 +183,12 @@ static void zero_words(const struct wl *wl)
  */
 enum wl_error wl_format(void *base, u64 size, const struct wl_format_options *opt)
 {
-	struct wl_super_onmedia s = {
-		.magic = cpu_to_le64(WL_MAGIC),
-		.version = cpu_to_le32(WL_VERSION),
-		.flags = cpu_to_le32(opt->data_crc ? WL_SUPER_DATA_CRC : 0),
-	};
+	struct wl_super_onmedia s;
+	enum wl_error err = geometry_make(&s, size, opt);
 	struct wl wl;
 
-	if (size < WL_MIN_SIZE)
-		return WL_E_TOO_SMALL;
-	geometry_choose(&s, size, opt);
-	if (!geometry_valid(&s, size))
-		return WL_E_GEOMETRY;
+	if (err)
+		return err;
 	memcpy(s.uuid, opt->uuid, WL_UUID_SIZE);
 	fill_in(&wl, base, &s);
 
@@ -193,6 +217,27 @@ static enum wl_error supers_choose(const struct wl_super_onmedia *s, const enum 
 	return WL_OK;
 }
 
+/*
+ * Reads both copies and finds the one that counts.
+ *
+ * Another user of the log may update the superblock meanwhile (WL_OPEN_READ_ONLY). It writes one copy after
+ * the other. So a reader that has found both copies half written finds a whole one when it reads again,
+ * unless yet another update overtakes it.
+ */
+static enum wl_error supers_load(void *base, struct wl_super_onmedia *s, enum copy_state *state, u32 *best)
+{
+	enum wl_error err;
+	u32 attempt = 0, copy;
+
+	do {
+		for (copy = 0; copy < WL_NR_SUPERS; copy++)
+			state[copy] = super_copy_state(&kind, base, copy,
+						       wl_super_read(base, copy, &s[copy]));
+		err = supers_choose(s, state, best);
+	} while (err == WL_E_CORRUPT && ++attempt < READ_ATTEMPTS);
+	return err;
+}
+
 /**
  * wl_open - open the log on a device
  * @wl: set if WL_OK is returned
@@ -202,7 +247,7 @@ static enum wl_error supers_choose(const struct wl_super_onmedia *s, const enum 
  *
  * Rewrites a damaged superblock copy, unless WL_OPEN_READ_ONLY.
  *
- * Context: Any. Reads two pages, not the entries.
+ * Context: Any; concurrent with a user of the log if WL_OPEN_READ_ONLY. Reads two pages, not the entries.
  * Return: WL_OK, or the reason why there is no log to open.
  */
 enum wl_error wl_open(struct wl *wl, void *base, u64 size, u32 flags)
@@ -210,14 +255,11 @@ enum wl_error wl_open(struct wl *wl, void *base, u64 size, u32 flags)
 	struct wl_super_onmedia s[WL_NR_SUPERS];
 	enum copy_state state[WL_NR_SUPERS];
 	enum wl_error err;
-	u32 best, copy;
+	u32 best;
 
 	if (size < WL_MIN_SIZE)
 		return WL_E_TOO_SMALL;
-	for (copy = 0; copy < WL_NR_SUPERS; copy++)
-		state[copy] = super_copy_state(&kind, base, copy,
-					       wl_super_read(base, copy, &s[copy]));
-	err = supers_choose(s, state, &best);
+	err = supers_load(base, s, state, &best);
 	if (err)
 		return err;
 	if (!geometry_valid(&s[best], size))

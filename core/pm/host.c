@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "env.h"
@@ -39,6 +40,7 @@ static struct {
 
 static struct {
 	int fd;				/* of the device; -1: not known */
+	bool in_file;			/* it is an image: nothing stores past its page cache */
 	int direct;			/* the same with O_DIRECT; -1: not open */
 	void (*unexpected)(void);
 	atomic_bool active;
@@ -140,10 +142,12 @@ void pm_host_guard(int fd, void (*unexpected)(void))
 {
 	/* The handler leaves by siglongjmp(), with the signal unblocked. */
 	struct sigaction action = { .sa_sigaction = bus_error, .sa_flags = SA_NODEFER | SA_SIGINFO };
+	struct stat st;
 
 	if (guard.direct >= 0)
 		close(guard.direct);
 	guard.fd = fd;
+	guard.in_file = fd >= 0 && !fstat(fd, &st) && S_ISREG(st.st_mode);
 	guard.direct = -1;
 	guard.unexpected = unexpected;
 	guard.nr_replaced = 0;
@@ -280,14 +284,22 @@ void pm_store64(__le64 *to, __le64 value)
 	pm_copy(to, &value, sizeof(value));
 }
 
+/*
+ * Bytes of an image that read as zeros are not stored to, so that its holes stay holes. They are part of what
+ * the fence writes back: another program may have stored them and not waited.
+ */
 void pm_zero(void *to, size_t len)
 {
 	static const u8 zeros[PAGE];
+	u8 found[PAGE];
 	size_t part;
 
 	for (; len; to = (u8 *)to + part, len -= part) {
 		part = min_t(size_t, len, PAGE);
-		pm_copy(to, zeros, part);
+		if (guard.in_file && copy(found, to, part) && !memcmp(found, zeros, part))
+			mark_dirty(to, part);
+		else
+			pm_copy(to, zeros, part);
 	}
 }
 

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A superblock in two copies: shared by the page store and the write log.
+ * A superblock in two copies: shared by the page store, the write log and the name log, which calls it a
+ * header.
  *
- * Both begin with struct super_head_onmedia and lie at the start of the device's first two pages. The
- * other bytes of these pages are zero. The valid copy with the higher sequence number counts.
+ * Each copy begins with struct super_head_onmedia. The copies lie at the start of the first two pages, of the
+ * device or of the name log's region. The other bytes of these pages are zero. The valid copy with the higher
+ * sequence number counts.
  *
  * Invariants:
  *   - after a format has completed, at least one copy is valid: an update fences one copy before it
  *     changes the other;
  *   - no field is used before the checksum has been verified.
  *
- * The functions are inline because two kernel modules use them, by store/super.c and log/super.c.
+ * The functions are inline because two kernel modules use them: one by store/super.c and names/super.c, the
+ * other by log/super.c.
  */
 #ifndef FOREBAY_CORE_PM_SUPERS_H
 #define FOREBAY_CORE_PM_SUPERS_H
@@ -27,7 +30,7 @@
 #define SUPER_LINE	64u	/* the smallest unit that a medium loses */
 #define SUPERS_SIZE	(NR_SUPERS * SUPER_PAGE_SIZE)
 
-/* The beginning of every version of both kinds. */
+/* The beginning of every version of each kind. */
 struct super_head_onmedia {
 	__le64	magic;
 	__le32	version;

@@ -99,6 +99,7 @@ enum ps_error {
 	PS_E_NAMES,		/* only ps_format(): the name log could not be made */
 };
 
+enum ps_error ps_format_fits(u64 size, const struct ps_format_options *opt);
 enum ps_error ps_format(void *base, u64 size, const struct ps_format_options *opt);
 enum ps_error ps_open(struct ps *ps, void *base, u64 size, u32 flags);
 const char *ps_strerror(enum ps_error err);

@@ -156,6 +156,34 @@ static void geometry_choose(struct ps_super_onmedia *s, u64 size, const struct p
 	s->names_size = cpu_to_le64(opt->names_size);
 }
 
+/* Chooses the geometry of a new store. */
+static enum ps_error geometry_make(struct ps_super_onmedia *s, u64 size, const struct ps_format_options *opt)
+{
+	*s = (struct ps_super_onmedia){
+		.magic = cpu_to_le64(PS_MAGIC),
+		.version = cpu_to_le32(opt->names_size ? PS_VERSION : PS_VERSION_PLAIN),
+	};
+	if (size < PS_MIN_SIZE)
+		return PS_E_TOO_SMALL;
+	geometry_choose(s, size, opt);
+	return geometry_valid(s, size) ? PS_OK : PS_E_GEOMETRY;
+}
+
+/**
+ * ps_format_fits - whether ps_format() would accept a size and options
+ * @size: bytes
+ * @opt: as for ps_format()
+ *
+ * Context: Any.
+ * Return: PS_OK, PS_E_TOO_SMALL or PS_E_GEOMETRY, as ps_format() would return it.
+ */
+enum ps_error ps_format_fits(u64 size, const struct ps_format_options *opt)
+{
+	struct ps_super_onmedia s;
+
+	return geometry_make(&s, size, opt);
+}
+
 /**
  * ps_format - make an empty store; overwrites what is on the device
  * @base: start of the device's memory, aligned to a page
@@ -171,16 +199,11 @@ static void geometry_choose(struct ps_super_onmedia *s, u64 size, const struct p
  */
 enum ps_error ps_format(void *base, u64 size, const struct ps_format_options *opt)
 {
-	struct ps_super_onmedia s = {
-		.magic = cpu_to_le64(PS_MAGIC),
-		.version = cpu_to_le32(opt->names_size ? PS_VERSION : PS_VERSION_PLAIN),
-	};
+	struct ps_super_onmedia s;
+	enum ps_error err = geometry_make(&s, size, opt);
 
-	if (size < PS_MIN_SIZE)
-		return PS_E_TOO_SMALL;
-	geometry_choose(&s, size, opt);
-	if (!geometry_valid(&s, size))
-		return PS_E_GEOMETRY;
+	if (err)
+		return err;
 	memcpy(s.cache_uuid, opt->cache_uuid, PS_UUID_SIZE);
 	if (has_names(&s))
 		s.names_crc = names_crc(&s);

@@ -33,6 +33,7 @@
 #include <stdlib.h>
 
 #define LINE	64
+#define LOST	0x1057c0de1057c0deULL	/* what a lost word holds in an image */
 
 struct sim_state sim;
 
@@ -83,7 +84,8 @@ void sim_start(const void *image, size_t size, enum sim_domain domain)
 	sim.visit = NULL;
 	sim.failed = false;
 	sim.kept = NULL;
-	sim.lost = NULL;
+	sim.any_lost = false;
+	sim.before_read = NULL;
 	sim.sabotage = SIM_NONE;
 	sim.sabotage_done = false;
 	memset(sim.count, 0, sizeof(sim.count));
@@ -194,17 +196,52 @@ static void range_stored(const void *addr, size_t len, bool written_back)
 		word_stored(word, written_back);
 }
 
-/* The medium loses the line of the live image at @addr, until the whole line is copied to again. */
+/*
+ * The medium loses the line of the live image at @addr, durably. Reads of it fail until each of its words has
+ * been stored to. So where a crash state lacks one of the words that heal the line, the line is still lost.
+ */
 void sim_lose_line(void *addr)
 {
-	sim.lost = (u8 *)addr - (size_t)addr % LINE;
+	u32 first = ((u8 *)addr - sim.live) / LINE * (LINE / WORD);
+
+	for (u32 word = first; word < first + LINE / WORD; word++) {
+		struct pending *p = &sim.pending[sim.slot[word] - 1];
+
+		if (sim.slot[word]) {
+			p->nr_values = 0;
+			p->written_back = 0;
+		}
+		*word_at(sim.live, word) = LOST;
+		*word_at(sim.durable, word) = LOST;
+	}
+	sim.any_lost = true;
+}
+
+/* Returns true if lines of the image that hold these bytes are lost. */
+static bool lost(u8 *image, const void *from, size_t len)
+{
+	size_t at = (const u8 *)from - image;
+
+	if (!sim.any_lost || !len || !within(from, image))
+		return false;
+	for (size_t word = at / LINE * (LINE / WORD);
+	     word < ((at + len - 1) / LINE + 1) * (LINE / WORD); word++)
+		if (*word_at(image, word) == LOST)
+			return true;
+	return false;
+}
+
+/* From now on @store is called before each read. It may store what another user of the device stores. */
+void sim_before_reads(void (*store)(const void *from))
+{
+	sim.before_read = store;
 }
 
 bool pm_read(void *to, const void *from, size_t len)
 {
-	const u8 *start = from;
-
-	if (sim.lost && start < sim.lost + LINE && start + len > sim.lost)
+	if (sim.before_read)
+		sim.before_read(from);
+	if (lost(sim.live, from, len) || lost(sim.durable, from, len))
 		return false;
 	memcpy(to, from, len);
 	return true;
@@ -231,8 +268,6 @@ static void copy_or_zero(void *to, const void *from, size_t len)
 		memcpy(to, from, len);
 	else
 		memset(to, 0, len);
-	if ((u8 *)to <= sim.lost && (u8 *)to + len >= sim.lost + LINE)
-		sim.lost = NULL;
 	cached = is_live(to) && sabotage_now(SIM_CACHED);
 	range_stored(to, len, !cached || sim.domain == SIM_CPU_CACHE);
 }

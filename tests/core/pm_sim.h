@@ -18,6 +18,7 @@ void sim_keep_cut(void *image, u32 nth);
 bool sim_cut_kept(void);
 void sim_settle(void);
 void sim_lose_line(void *addr);
+void sim_before_reads(void (*store)(const void *from));
 void *sim_live(void);
 void *sim_durable(void);
 u64 sim_states(void);

@@ -36,7 +36,8 @@ struct sim_state {
 	bool failed;
 	u8 *kept;			/* where a state is to be kept; NULL: done */
 	u32 keep_after;			/* fences */
-	const u8 *lost;			/* line of the live image that the medium has lost; NULL: none */
+	bool any_lost;			/* the medium has lost a line since the power went on */
+	void (*before_read)(const void *from);
 	enum sim_sabotage sabotage;
 	u32 sabotage_nth;
 	bool sabotage_done;

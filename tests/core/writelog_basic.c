@@ -156,7 +156,7 @@ static void generation_life(void)
 	EXPECT(!wl_gen_read(&log.wl, 3, &info) && info.state == WL_GEN_FREE && !info.id);
 	EXPECT(!wl_gen_open(&log.wl, 3, 7));
 	EXPECT(!wl_gen_read(&log.wl, 3, &info) && info.state == WL_GEN_OPEN && info.id == 7);
-	wl_gen_seal(&log.wl, 3, 5);
+	wl_gen_seal(&log.wl, 3, 7, 5);
 	EXPECT(!wl_gen_read(&log.wl, 3, &info) && info.state == WL_GEN_SEALED && info.entries == 5);
 	wl_gen_free(&log.wl, 3);
 	EXPECT(!wl_gen_read(&log.wl, 3, &info) && info.state == WL_GEN_FREE && info.id == 7);
@@ -265,7 +265,7 @@ static void entries_of_every_size(u32 align)
 		EXPECT(entry.data % (room % align ? WL_DATA_ALIGN : align) == 0);
 		wl_commit(&wl, &slot);
 	}
-	wl_gen_seal(&wl, 0, seq);
+	wl_gen_seal(&wl, 0, slot.id, seq);
 	EXPECT(!log_check(&wl));
 	free(base);
 }

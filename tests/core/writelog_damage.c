@@ -3,6 +3,7 @@
  * Damaged logs: the damage is reported, with its right kind, and all other
  * entries are still replayed.
  */
+#include "log/layout.h"
 #include "test.h"
 #include "writelog_crash.h"
 
@@ -10,6 +11,7 @@
 #include <stdlib.h>
 
 #define ENTRIES		13	/* of the good log */
+#define WAYS_TO_SPOIL	66	/* of spoil_word() */
 
 static u8 good[LOG_SIZE];
 static struct log made;		/* how it was made; its wl is open on the simulator's image */
@@ -31,7 +33,7 @@ static void start(void)
 		log_entry(&made, 0, WL_OP_DISCARD, 300 + i, 9);
 		log_write(&made, 0, 400 + i, 1);
 		if (i < 2)
-			wl_gen_seal(&made.wl, order[i], 4);
+			wl_gen_seal(&made.wl, order[i], made.id, 4);
 	}
 	log_write(&made, 1, 500, 1);
 	memcpy(good, sim_live(), LOG_SIZE);
@@ -236,6 +238,89 @@ static void lost_line(void)
 	memcpy(sim_live(), good, LOG_SIZE);
 }
 
+/* The medium flips a bit of a word, clears the word, or loses it. */
+static void spoil_word(__le64 *word, u32 way)
+{
+	if (way < 64)
+		flip((u8 *)word, way);
+	else if (way == 64)
+		*word = 0;
+	else
+		sim_lose_line(word);
+}
+
+/* The medium damages, loses or clears the word of the open generation: sealing it loses no entry. */
+static void seal_of_a_damaged_word(void)
+{
+	__le64 *word = &made.wl.gens[2].word;
+
+	for (u32 way = 0; way < WAYS_TO_SPOIL; way++) {
+		spoil_word(word, way);
+		wl_gen_seal(&made.wl, 2, made.id, 5);
+		replay();
+		EXPECT(!got.damage && got.entries == ENTRIES);
+		memcpy(sim_live(), good, LOG_SIZE);
+	}
+}
+
+/* Seals the open generation, of which words of chunks are damaged; so many entries and damages are found. */
+static void expect_sealed(u32 entries, u32 damage)
+{
+	wl_gen_seal(&made.wl, 2, made.id, 5);
+	replay();
+	if (!EXPECT(got.entries == entries && got.damage == damage))
+		printf("\t%u entries for %u, %u damages for %u\n", got.entries, entries, got.damage, damage);
+	memcpy(sim_live(), good, LOG_SIZE);
+}
+
+/* The medium damages or loses the word of one chunk, used or not, after its last commit: no entry is lost. */
+static void seal_with_a_damaged_chunk(void)
+{
+	for (u32 chunk = 0; chunk < LOG_CHUNKS; chunk++) {
+		for (u32 way = 0; way < WAYS_TO_SPOIL; way++) {
+			if (way == 64)
+				continue;	/* a word of 0 is whole */
+			spoil_word((void *)chunk_header(2, chunk), way);
+			expect_sealed(ENTRIES, 0);
+		}
+	}
+}
+
+/* How many entries a chunk has is not known: its word stays damaged, and none of them is made up. */
+static void seal_with_an_unknown_chunk(void)
+{
+	__le64 *first = (void *)chunk_header(2, 0), *second = (void *)chunk_header(2, 1);
+
+	sim_lose_line(first);
+	sim_lose_line(second);
+	expect_sealed(ENTRIES - 5, 2);
+	sim_lose_line(first);
+	*second = cpu_to_le64(wl_chunk_word(&made.wl, wl_chunk_number(&made.wl, 2, 1), made.id, 1));
+	expect_sealed(ENTRIES - 4, 1);
+	sim_lose_line(first);
+	*second = 0;
+	expect_sealed(ENTRIES - 5, 1);
+	sim_lose_line(first);
+	flip(entry_header(2, 0, 1), 9);
+	expect_sealed(ENTRIES - 3, 1);
+}
+
+/* The medium damages, loses or clears the word of a chunk being filled: the next commit loses no entry. */
+static void commit_over_a_damaged_word(void)
+{
+	__le64 *word = (void *)chunk_header(2, 0);
+	const struct log saved = made;
+
+	for (u32 way = 0; way < WAYS_TO_SPOIL; way++) {
+		spoil_word(word, way);
+		log_write(&made, 0, 600, 1);
+		replay();
+		EXPECT(!got.damage && got.entries == ENTRIES + 1);
+		made = saved;
+		memcpy(sim_live(), good, LOG_SIZE);
+	}
+}
+
 static void damaged_supers(void)
 {
 	struct wl_super_onmedia *b = (void *)((u8 *)sim_live() + WL_PAGE_SIZE);
@@ -254,6 +339,36 @@ static void damaged_supers(void)
 	memcpy(sim_live(), good, LOG_SIZE);
 }
 
+/* How many times a reader has turned to another superblock copy, and which one it reads. */
+static u32 turns, turned_to;
+
+/*
+ * A table updates the superblocks while another one is loaded: the reader finds each copy half written at its
+ * first turn.
+ */
+static void update_under_reader(const void *from)
+{
+	u32 copy = ((const u8 *)from - (const u8 *)sim_live()) / WL_PAGE_SIZE;
+
+	if (!turns || copy != turned_to)
+		turns++;
+	turned_to = copy;
+	memcpy(sim_live(), good, WL_NR_SUPERS * WL_PAGE_SIZE);
+	if (turns <= WL_NR_SUPERS)
+		((struct wl_super_onmedia *)((u8 *)sim_live() + copy * WL_PAGE_SIZE))->fingerprint ^= 1;
+}
+
+static void supers_updated_meanwhile(void)
+{
+	struct wl wl;
+
+	turns = 0;
+	sim_before_reads(update_under_reader);
+	EXPECT(!wl_open(&wl, sim_live(), LOG_SIZE, WL_OPEN_READ_ONLY));
+	sim_before_reads(NULL);
+	EXPECT(turns > WL_NR_SUPERS && !memcmp(sim_live(), good, LOG_SIZE));
+}
+
 void log_damage_tests(void)
 {
 	start();
@@ -269,5 +384,10 @@ void log_damage_tests(void)
 	twice();
 	given_up();
 	lost_line();
+	seal_of_a_damaged_word();
+	seal_with_a_damaged_chunk();
+	seal_with_an_unknown_chunk();
+	commit_over_a_damaged_word();
 	damaged_supers();
+	supers_updated_meanwhile();
 }

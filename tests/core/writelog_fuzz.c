@@ -43,7 +43,7 @@ static void make_good(bool data_crc)
 		log_entry(&log, 0, WL_OP_DISCARD, 0, 64);
 		wl_commit(&log.wl, &log.slots[0]);
 		if (i != 4)
-			wl_gen_seal(&log.wl, gen, log.seq);
+			wl_gen_seal(&log.wl, gen, log.id, log.seq);
 	}
 	wl_gen_free(&log.wl, 2);
 	memcpy(good, sim_live(), LOG_SIZE);

@@ -67,7 +67,7 @@ static void op_open_gen(struct log *log)
 
 static void op_seal(struct log *log)
 {
-	wl_gen_seal(&log->wl, step.gen, log->seq);
+	wl_gen_seal(&log->wl, step.gen, log->slots[0].id, log->seq);
 	log->slots[0].id = 0;
 	log->slots[1].id = 0;
 }

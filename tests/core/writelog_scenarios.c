@@ -43,7 +43,7 @@ static void setup_generations(struct log *log)
 		log_write(log, 1, 101, 1);
 		log_write(log, 0, 200 + i, 1);
 		if (i < 2)
-			wl_gen_seal(&log->wl, order[i], 3);
+			wl_gen_seal(&log->wl, order[i], log->id, 3);
 	}
 }
 
@@ -67,6 +67,12 @@ static void setup_damaged_gen(struct log *log)
 {
 	setup_generations(log);
 	log->wl.gens[1].word ^= cpu_to_le64(1 << 5);
+}
+
+static void setup_damaged_open_gen(struct log *log)
+{
+	setup_generations(log);
+	log->wl.gens[2].word ^= cpu_to_le64(1 << 5);
 }
 
 static void setup_foreign(struct log *log)
@@ -165,6 +171,25 @@ static void op_write(struct log *log)
 	log_write(log, 0, 100, 1);
 }
 
+/* The medium loses the line of a word. From here on a cut leaves the damage, or what the next steps do. */
+static void lose_line(void *word)
+{
+	sim_lose_line(word);
+	ack();
+}
+
+/* The medium loses the word of the chunk before the first write, and of the other chunk before the second. */
+static void op_write_lost_word(struct log *log)
+{
+	u8 *end = log->wl.data + LOG_CHUNK_SIZE;
+
+	lose_line(end - WL_LINE);
+	log_write(log, 0, 100, 1);
+	ack();
+	lose_line(end + LOG_CHUNK_SIZE - WL_LINE);
+	log_write(log, 1, 100, 1);
+}
+
 static void op_write_again(struct log *log)
 {
 	log_write(log, 0, 100, 1);
@@ -224,7 +249,7 @@ static void op_generation_change(struct log *log)
 	log_write(log, 0, 100, 1);
 	ack();
 	sim_thread(1);
-	wl_gen_seal(&log->wl, 0, 4);
+	wl_gen_seal(&log->wl, 0, log->id - 1, 4);
 	ack();
 	sim_thread(2);
 	log_write(log, 1, 100, 1);
@@ -251,6 +276,24 @@ static void op_reuse(struct log *log)
 	wl_commit(&log->wl, &log->slots[0]);
 }
 
+static void op_seal(struct log *log)
+{
+	wl_gen_seal(&log->wl, 2, log->id, 3);
+}
+
+static void op_seal_lost_word(struct log *log)
+{
+	lose_line(&log->wl.gens[2].word);
+	wl_gen_seal(&log->wl, 2, log->id, 3);
+}
+
+/* The medium loses the word of a chunk after the chunk's last commit. */
+static void op_seal_lost_chunk(struct log *log)
+{
+	lose_line(log->wl.data + (2 * LOG_CHUNKS + 1) * LOG_CHUNK_SIZE - WL_LINE);
+	wl_gen_seal(&log->wl, 2, log->id, 3);
+}
+
 /* The oldest generation goes while others are being filled, and comes again. */
 static void op_life(struct log *log)
 {
@@ -260,7 +303,7 @@ static void op_life(struct log *log)
 	sim_thread(2);
 	wl_gen_free(&log->wl, 1);
 	ack();
-	wl_gen_seal(&log->wl, 2, 4);
+	wl_gen_seal(&log->wl, 2, log->id, 4);
 	ack();
 	log_open_gen(log, 1);
 	ack();
@@ -279,6 +322,18 @@ static void op_give_up(struct log *log)
 	log_open_gen(log, 1);
 	ack();
 	log_write(log, 0, 100, 1);
+}
+
+static void op_give_up_lost_word(struct log *log)
+{
+	lose_line(&log->wl.gens[1].word);
+	op_give_up(log);
+}
+
+static void op_reuse_lost_word(struct log *log)
+{
+	lose_line(&log->wl.gens[1].word);
+	op_reuse(log);
 }
 
 /*
@@ -302,6 +357,7 @@ static const struct log_scenario scenarios[] = {
 	{ .name = "log a discard and zeroes", .setup = setup_open, .op = op_discard },
 	{ .name = "log a write", .setup = setup_open, .op = op_write },
 	{ .name = "log three more writes", .setup = setup_some, .op = op_write_again },
+	{ .name = "log writes, their chunks' words lost", .setup = setup_some, .op = op_write_lost_word },
 	{ .name = "log a batch", .setup = setup_some, .op = op_write_batch },
 	{ .name = "two writers", .setup = setup_some, .op = op_two_writers },
 	{ .name = "chunk change", .setup = setup_some, .op = op_chunk_change },
@@ -309,8 +365,16 @@ static const struct log_scenario scenarios[] = {
 	{ .name = "reclaim", .setup = setup_generations, .op = op_reclaim },
 	{ .name = "use space again", .setup = setup_freed, .op = op_reuse },
 	{ .name = "use space again, a word damaged", .setup = setup_freed_damaged, .op = op_reuse },
+	{ .name = "use space again, a generation's word lost", .setup = setup_freed,
+	  .op = op_reuse_lost_word },
 	{ .name = "life of a generation", .setup = setup_generations, .op = op_life },
+	{ .name = "seal a damaged generation", .setup = setup_damaged_open_gen, .op = op_seal },
+	{ .name = "seal a generation, its word lost", .setup = setup_generations, .op = op_seal_lost_word },
+	{ .name = "seal a generation, a chunk's word lost", .setup = setup_generations,
+	  .op = op_seal_lost_chunk },
 	{ .name = "give a damaged generation up", .setup = setup_damaged_gen, .op = op_give_up },
+	{ .name = "give a generation up, its word lost", .setup = setup_generations,
+	  .op = op_give_up_lost_word },
 };
 
 static const char *explore(const void *scenario, enum sim_domain domain, u32 samples,

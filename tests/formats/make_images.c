@@ -277,6 +277,17 @@ static void write_one(struct wl_slot *slot, u64 sector, u64 nr, u32 version)
 	wl_commit(&wl, slot);
 }
 
+/* Up to d696cfe the function took the identifier from the generation's word. */
+static void seal(u32 gen, u64 id)
+{
+	void *function = (void *)wl_gen_seal;
+
+	if (__builtin_types_compatible_p(typeof(wl_gen_seal), void (struct wl *, u32, u64)))
+		((void (*)(struct wl *, u32, u64))function)(&wl, gen, seq);
+	else
+		((void (*)(struct wl *, u32, u64, u64))function)(&wl, gen, id, seq);
+}
+
 /* A generation that was written back: chunks 0 and 1 have entries that must not count. */
 static void written_back(u32 gen)
 {
@@ -290,7 +301,7 @@ static void written_back(u32 gen)
 		write_one(&slot, 100 + chunk, 1, 1);
 		write_one(&slot, 200 + 8 * chunk, 8, 1);
 	}
-	wl_gen_seal(&wl, gen, seq);
+	seal(gen, id);
 	wl_gen_free(&wl, gen);
 }
 
@@ -314,7 +325,7 @@ static void sealed(u32 gen)
 	write_one(&two, 65, 1, 2);		/* over the discard */
 	add_entry(&two, WL_OP_DISCARD, 1000, 1048, 0);
 	wl_commit(&wl, &two);
-	wl_gen_seal(&wl, gen, seq);
+	seal(gen, id);
 }
 
 /*
