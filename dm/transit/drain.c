@@ -7,7 +7,7 @@
  * version that the overwrite replaces. Slots written after a drain began have a higher number, and the
  * drain doesn't wait for them.
  *
- * Uses want.c, set.c, ready.c. Used by map.c, state.c and policy/pmbd.c.
+ * Uses want.c, ready.c. Used by map.c, state.c and policy/pmbd.c.
  */
 #include "policy.h"
 #include "trace.h"

@@ -8,7 +8,7 @@
  *
  * Once a flush has failed, t->flush_failed makes FUA writes fail; map.c says why.
  *
- * Uses no other file: retries are requested by queueing t->retry. Used by set.c, evict.c, drain.c,
+ * Uses no other file: retries are requested by queueing t->retry. Used by set.c, evict.c, map.c,
  * state.c, registry.c, retry.c.
  */
 #include "policy.h"

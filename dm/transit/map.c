@@ -9,7 +9,7 @@
  * from retry.c, which tries one from time to time. Data after a flush but without FUA can't be told
  * from other writes.
  *
- * Uses write.c, read.c, discard.c, drain.c, bio.c, error.c.
+ * Uses write.c, read.c, discard.c, drain.c, range.c, bio.c, error.c.
  */
 #include <linux/highmem.h>
 

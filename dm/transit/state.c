@@ -6,7 +6,7 @@
  * refused. These blocks stay until a resume of this table or of its successor (registry.c). If the
  * mapped device is removed instead, the blocks are lost, and the kernel's log says so.
  *
- * Uses drain.c, registry.c, error.c. Used by target.c.
+ * Uses drain.c, registry.c, set.c, error.c. Used by target.c.
  */
 #include "policy.h"
 

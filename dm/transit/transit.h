@@ -139,7 +139,8 @@ struct dtc_ready {
 	struct llist_head added;	/* the newest first */
 	u32 polls;			/* busy polls that idle workers still do before a timed wait */
 	wait_queue_head_t timed_wait;		/* a worker in its timed wait */
-	struct mutex lock;		/* protects the fields below; taken by workers only */
+	/* Workers only: in a cache line that writers don't change. */
+	struct mutex lock ____cacheline_aligned_in_smp;	/* protects the fields below */
 	struct llist_node *fifo;	/* the oldest first; older than all of @added */
 	u32 nr;				/* length of @fifo */
 } ____cacheline_aligned_in_smp;

@@ -9,6 +9,7 @@
 #include <linux/delay.h>
 #include <linux/highmem.h>
 
+#include "space.h"
 #include "trace.h"
 
 /* Excludes memory reserves: they are for tasks that free memory by writing to this device. */

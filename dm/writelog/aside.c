@@ -274,7 +274,7 @@ static u64 dwl_aside_try_block(struct dwl *w, u64 block, u64 value, int *err)
 	if (!*err)
 		return value;
 	if (*err != -EINTR)
-		dwl_count(w, DWL_ORIGIN_ERRORS, 1);
+		dwl_count_error(w, *err);
 	return 0;
 }
 
@@ -324,7 +324,8 @@ static int dwl_aside_try(struct dwl *w, const struct dwl_gen *gen)
 
 /*
  * Appends a block of an old generation again, copied through @page. -EUCLEAN: the medium has lost it;
- * -ESTALE: as before, and it was left out of the index. Context: The worker, with all slots held.
+ * -ESTALE: as before, and it was left out of the index; -EXFULL: the log has no space, which is none of
+ * the origin's errors (-ENOSPC may be one). Context: The worker, with all slots held.
  */
 static int dwl_move_block(struct dwl *w, u64 block, u64 value, void *page)
 {
@@ -344,7 +345,7 @@ static int dwl_move_block(struct dwl *w, u64 block, u64 value, void *page)
 		return w->params.skip_damage ? -ESTALE : -EUCLEAN;
 	space = dwl_slot_ready(w, slot, op, bytes, &gen, false);
 	if (space < 0)
-		return space;
+		return -EXFULL;
 	/* The index has the block, so the region exists, and this needs no memory. */
 	region = dwl_region_get(w, number, GFP_NOIO);
 	wl_begin(&w->wl, &slot->tail, op, block << w->block_shift, 1 << w->block_shift,

@@ -3,8 +3,8 @@
  * The log device: claims and maps it, and opens its log.
  *
  * device-mapper claims the devices of all its tables with the same holder. So the log's memory is
- * registered, too (core/pm/ranges.h). Two tables may have the memory only if they belong to the same
- * mapped device, of which one table runs at a time (state.c).
+ * registered, too (core/pm/ranges.h), and that of an origin in persistent memory. Two tables may have the
+ * memory only if they belong to the same mapped device, of which one table runs at a time (state.c).
  */
 #include <linux/dax.h>
 #include <linux/mm.h>
@@ -58,21 +58,76 @@ static int dwl_map_log(struct dwl *w, void **base, u64 *size)
 	return 0;
 }
 
-/* Registers the memory at @base for this mapped device alone. */
-static int dwl_register(struct dwl *w, const void *base, u64 size)
+/* Registers the memory of @dev (@what it is to the target) for @owner alone. */
+static int dwl_register(struct dwl *w, struct pm_range *range, const void *owner, const char *what,
+			const struct dm_dev *dev)
 {
-	struct mapped_device *md = dm_table_get_md(w->ti->table);
 	char other[PM_RANGE_USER];
 
+	range->owner = owner;
+	snprintf(range->user, sizeof(range->user), "the %s %pg of %s", what, dev->bdev,
+		 dm_disk(dm_table_get_md(w->ti->table))->disk_name);
+	if (!pm_range_register(range, other))
+		return 0;
+	DMERR("%pg: its memory is in use already, as %s", dev->bdev, other);
+	return -EBUSY;
+}
+
+static int dwl_register_log(struct dwl *w, const void *base, u64 size)
+{
 	w->range.start = base;
 	w->range.size = size;
-	w->range.owner = md;
-	snprintf(w->range.user, sizeof(w->range.user), "the log %pg of %s", w->log->bdev,
-		 dm_disk(md)->disk_name);
-	if (!pm_range_register(&w->range, other))
+	if (dwl_register(w, &w->range, dm_table_get_md(w->ti->table), "log", w->log))
+		return dwl_refuse(w, "Log device is in use by another device", -EBUSY);
+	return 0;
+}
+
+/* Registers a piece of the origin's memory. */
+static int dwl_register_piece(struct dwl *w, const void *base, u64 size)
+{
+	struct dwl_piece *piece = kzalloc(sizeof(*piece), GFP_KERNEL);
+
+	if (!piece)
+		return dwl_refuse(w, "Not enough memory", -ENOMEM);
+	piece->next = w->origin_pieces;
+	w->origin_pieces = piece;
+	piece->range.start = base;
+	piece->range.size = size;
+	/*
+	 * Another owner than that of the logs of this mapped device: its tables may share an origin, but
+	 * the origin of none may overlap a log.
+	 */
+	if (dwl_register(w, &piece->range, dm_disk(dm_table_get_md(w->ti->table)), "origin", w->origin))
+		return dwl_refuse(w, "Origin is in use as a log, a cache, or another origin", -EBUSY);
+	return 0;
+}
+
+/*
+ * Registers the memory of an origin that is persistent memory, so that writeback can't change a log or a
+ * cache. A device that doesn't pass DAX through hides its memory, and isn't looked into.
+ */
+static int dwl_register_origin(struct dwl *w)
+{
+	u64 offset = get_start_sect(w->origin->bdev) << SECTOR_SHIFT, page = 0;
+	u64 pages = DIV_ROUND_UP_ULL(w->ti->len << SECTOR_SHIFT, PAGE_SIZE);
+	int err = 0;
+
+	if (!w->origin->dax_dev || !PAGE_ALIGNED(offset))
 		return 0;
-	DMERR("%pg: its memory is in use already, as %s", w->log->bdev, other);
-	return dwl_refuse(w, "Log device is in use by another device", -EBUSY);
+	while (page < pages && !err) {
+		void *base;
+		int id = dax_read_lock();
+		/* For recovery: bad blocks don't end a piece. */
+		long more = dax_direct_access(w->origin->dax_dev, (offset >> PAGE_SHIFT) + page, pages - page,
+					      DAX_RECOVERY_WRITE, &base, NULL);
+
+		dax_read_unlock(id);
+		if (more <= 0)
+			break;
+		err = dwl_register_piece(w, base, (u64)more << PAGE_SHIFT);
+		page += more;
+	}
+	return err;
 }
 
 /* Calls wl_open(), and reports its error. */
@@ -103,7 +158,7 @@ static int dwl_open_log(struct dwl *w, void *base, u64 size, u32 flags)
 }
 
 /**
- * dwl_device_open() - examine the log device, in the constructor
+ * dwl_device_open() - examine the devices, in the constructor
  * @w: the target; both devices are open
  *
  * Writes nothing: another table of this mapped device may be using the log.
@@ -119,7 +174,9 @@ int dwl_device_open(struct dwl *w)
 
 	err = dwl_map_log(w, &base, &size);
 	if (!err)
-		err = dwl_register(w, base, size);
+		err = dwl_register_log(w, base, size);
+	if (!err)
+		err = dwl_register_origin(w);
 	if (!err)
 		err = dwl_open_log(w, base, size, WL_OPEN_READ_ONLY);
 	if (err)
@@ -134,6 +191,13 @@ int dwl_device_open(struct dwl *w)
 
 void dwl_device_close(struct dwl *w)
 {
+	struct dwl_piece *piece;
+
+	while ((piece = w->origin_pieces)) {
+		w->origin_pieces = piece->next;
+		pm_range_unregister(&piece->range);
+		kfree(piece);
+	}
 	pm_range_unregister(&w->range);
 }
 
@@ -167,13 +231,19 @@ static int dwl_check_origin(struct dwl *w)
 	return 0;
 }
 
-/* Binds the log to this origin and its size, after the log was taken. */
+/*
+ * Binds the log to this origin and its size, after the log was taken. If the table doesn't name the origin,
+ * the log keeps its origin's name as long as it holds writes: an empty log may have got another origin.
+ */
 void dwl_device_bind(struct dwl *w)
 {
 	const u8 *bound = w->wl.super.origin_id;
-	u8 id[WL_ORIGIN_ID_SIZE];
+	u8 id[WL_ORIGIN_ID_SIZE] = { };
 
-	memcpy(id, w->params.has_origin_id ? w->params.origin_id : bound, sizeof(id));
+	if (w->params.has_origin_id)
+		memcpy(id, w->params.origin_id, sizeof(id));
+	else if (!w->params.any_origin && !dwl_log_is_empty(w))
+		memcpy(id, bound, sizeof(id));
 	if (le64_to_cpu(w->wl.super.origin_sectors) != w->ti->len || memcmp(bound, id, sizeof(id)))
 		wl_bind(&w->wl, w->ti->len, id);
 }

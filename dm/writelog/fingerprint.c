@@ -14,6 +14,7 @@
  */
 #include <linux/blkdev.h>
 
+#include "space.h"
 #include "writeback.h"
 
 #define DWL_FP_SHIFT		(PAGE_SHIFT - SECTOR_SHIFT)	/* sectors of a block */
@@ -158,7 +159,7 @@ void dwl_fp_begin(struct dwl *w, bool loaded)
  */
 void dwl_fp_end(struct dwl *w)
 {
-	if (w->nr_free == w->wl.nr_gens && wl_fingerprint(&w->wl))
+	if (!dwl_gens_used(w) && wl_fingerprint(&w->wl))
 		wl_fingerprint_set(&w->wl, WL_FINGERPRINT_NONE);
 }
 

@@ -23,11 +23,19 @@
 #include <linux/rculist.h>
 #include <linux/vmalloc.h>
 
+#include "space.h"
 #include "writelog.h"
 
 #define DWL_RESERVED_REGIONS	(2 * DWL_SEGMENT_REGIONS)
 /* Maximum size of the index, in percent of the machine's memory. */
 #define DWL_INDEX_PERCENT	12
+
+#define DWL_BUCKET_LOCKS	256
+
+/* In a cache line of its own: each writer that adds a region takes one. */
+struct dwl_bucket_lock {
+	spinlock_t lock;	/* of many buckets */
+} ____cacheline_aligned_in_smp;
 
 static struct kmem_cache *dwl_region_cache;
 
@@ -55,7 +63,7 @@ int dwl_index_init(struct dwl *w)
 	if (!w->index.buckets || !w->index.locks)
 		return -ENOMEM;
 	for (i = 0; i < DWL_BUCKET_LOCKS; i++)
-		spin_lock_init(&w->index.locks[i]);
+		spin_lock_init(&w->index.locks[i].lock);
 	w->max_regions = min(log_bytes / 2048,
 			     mult_frac((u64)totalram_pages() << PAGE_SHIFT, DWL_INDEX_PERCENT, 100) /
 			     sizeof(struct dwl_region));
@@ -100,7 +108,7 @@ static struct hlist_head *dwl_bucket(const struct dwl *w, u64 number)
 
 static spinlock_t *dwl_bucket_lock(const struct dwl *w, u64 number)
 {
-	return &w->index.locks[hash_64(number, w->index.bits) % DWL_BUCKET_LOCKS];
+	return &w->index.locks[hash_64(number, w->index.bits) % DWL_BUCKET_LOCKS].lock;
 }
 
 /* Context: In w->srcu. */
@@ -149,7 +157,8 @@ static struct dwl_region *dwl_region_add(struct dwl *w, u64 number, gfp_t gfp)
 		mempool_free(region, &w->index.reserve);
 		return ERR_PTR(-EAGAIN);
 	}
-	if (nr >= w->max_regions)
+	/* Writers that are throttled already don't take the lock that they share. */
+	if (nr >= w->max_regions && !READ_ONCE(w->space.throttled))
 		dwl_space_update(w);
 	return region;
 }

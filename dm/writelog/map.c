@@ -3,12 +3,12 @@
  * The entry from device-mapper.
  *
  * The device has no volatile write cache: what has completed is durable. So the block layer drops
- * flushes and FUA, and none arrive here. In cleaner mode nothing is logged any more, and writes go to
- * the origin with FUA.
+ * flushes and FUA, and none arrive here. In cleaner mode nothing is logged any more: direct.c
  *
  * A writer that has passed space.c checks again when it holds its slot. If writers are blocked, or go
  * to the origin now, the writer starts over.
  */
+#include "space.h"
 #include "writelog.h"
 
 static int dwl_ended(struct bio *bio, int err)
@@ -20,36 +20,6 @@ static int dwl_ended(struct bio *bio, int err)
 		bio_endio(bio);
 	}
 	return DM_MAPIO_SUBMITTED;
-}
-
-static int dwl_remap(struct dwl *w, struct bio *bio)
-{
-	bio_set_dev(bio, w->origin->bdev);
-	return DM_MAPIO_REMAPPED;
-}
-
-/*
- * Sends a write to the origin, durable at its completion. Lost blocks may be left in the index; the
- * write replaces them.
- */
-static int dwl_write_direct(struct dwl *w, struct bio *bio)
-{
-	struct wl_entry entry = {
-		.sector = bio->bi_iter.bi_sector, .nr_sectors = bio_sectors(bio), .order = U64_MAX,
-	};
-
-	switch (bio_op(bio)) {
-	case REQ_OP_WRITE:
-		bio->bi_opf |= REQ_FUA;
-		dwl_count(w, DWL_DIRECT_WRITES, 1);
-		break;
-	case REQ_OP_WRITE_ZEROES:	/* can't have FUA; the block layer then writes zeros */
-		return dwl_ended(bio, -EOPNOTSUPP);
-	default:
-		break;
-	}
-	dwl_index_discard(w, &entry);
-	return dwl_remap(w, bio);
 }
 
 /*
@@ -64,7 +34,8 @@ static int dwl_discard_origin(struct dwl *w, struct bio *bio)
 		return dwl_ended(bio, 0);
 	if (sector < area)
 		bio_advance(bio, (area - sector) << SECTOR_SHIFT);
-	return dwl_remap(w, bio);
+	bio_set_dev(bio, w->origin->bdev);
+	return DM_MAPIO_REMAPPED;
 }
 
 static enum wl_op dwl_op(const struct bio *bio)
@@ -132,8 +103,10 @@ static int dwl_write(struct dwl *w, struct bio *bio)
 		err = dwl_space_enter(w, bytes, bio->bi_opf & REQ_NOWAIT);
 		if (err)
 			return dwl_ended(bio, err);
-		if (unlikely(READ_ONCE(w->mode) == DWL_CLEANER))
-			return dwl_write_direct(w, bio);
+		if (unlikely(READ_ONCE(w->mode) == DWL_CLEANER)) {
+			err = dwl_write_direct(w, bio);
+			return err ? dwl_ended(bio, err) : DM_MAPIO_REMAPPED;
+		}
 		err = dwl_log(w, bio, &iter, &sector);
 	} while (err == -ERESTART);
 	if (!err)
@@ -159,6 +132,7 @@ int dwl_map(struct dm_target *ti, struct bio *bio)
 	u32 mask = (1 << w->block_shift) - 1;
 
 	db->at_origin = false;
+	db->direct_sectors = 0;
 	bio->bi_iter.bi_sector = dm_target_offset(ti, bio->bi_iter.bi_sector);
 	if (unlikely((bio->bi_iter.bi_sector | bio_sectors(bio)) & mask))
 		return dwl_ended(bio, -EINVAL);
@@ -179,6 +153,8 @@ int dwl_end_io(struct dm_target *ti, struct bio *bio, blk_status_t *status)
 	struct dwl *w = ti->private;
 	struct dwl_bio *db = dwl_bio_data(bio);
 
+	if (unlikely(db->direct_sectors) && dwl_direct_done(w, bio, *status))
+		return DM_ENDIO_INCOMPLETE;
 	if (db->at_origin) {
 		this_cpu_dec(w->stats->reads_in_flight);
 		dwl_latency(w, DWL_PHASE_ORIGIN_READ, db->start_ns);

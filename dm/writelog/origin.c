@@ -16,6 +16,7 @@
 #include <linux/kthread.h>
 #include <linux/uio.h>
 
+#include "space.h"
 #include "trace.h"
 #include "writeback.h"
 
@@ -356,6 +357,12 @@ static bool dwl_log_damaged(struct dwl *w)
 	return damaged;
 }
 
+/* True if w->extents are one block. */
+static bool dwl_is_single_block(const struct dwl *w)
+{
+	return w->nr_extents == 1 && w->extents[0].sectors == 1 << w->block_shift;
+}
+
 static void dwl_bios_wait(struct dwl *w)
 {
 	dwl_units_wait(w, 0);
@@ -422,7 +429,10 @@ int dwl_origin_write_extents(struct dwl *w, bool find_damage)
 		w->zeroes_refused = false;
 		err = dwl_write_all(w);
 	}
-	if (!err || err == -EINTR || !find_damage || (err != -EUCLEAN && w->failing_since))
+	if (!err || err == -EINTR || !find_damage)
+		return err;
+	/* While the origin fails, only single blocks are examined: aside.c must know whose error it is. */
+	if (err != -EUCLEAN && w->failing_since && !dwl_is_single_block(w))
 		return err;
 	if (!dwl_log_damaged(w))
 		return err == -EUCLEAN ? -EINTR : err;

@@ -12,6 +12,7 @@
  * when dwl_slots_wait() begins. dwl_slots_wait() then takes each slot once; after that no writer writes
  * to the generation, now or later.
  */
+#include "space.h"
 #include "trace.h"
 
 /* Minimum bytes for which another slot's chunk is taken over. */
@@ -73,6 +74,15 @@ u64 dwl_gen_close_current(struct dwl *w)
 	return id;
 }
 
+#ifdef FB_BREAK_SLOW_STORE	/* on purpose: while depth is 1, the medium can't hold a generation */
+static bool dwl_break_open(const struct dwl *w)
+{
+	return READ_ONCE(w->params.depth) == 1;
+}
+#else
+static bool dwl_break_open(const struct dwl *w) { return false; }
+#endif
+
 /* Opens a free generation. Generations with a broken medium stay unused until the table is loaded again. */
 static struct dwl_gen *dwl_gen_open(struct dwl *w)
 {
@@ -83,7 +93,7 @@ static struct dwl_gen *dwl_gen_open(struct dwl *w)
 	while ((gen = list_first_entry_or_null(&w->free_gens, struct dwl_gen, list))) {
 		if (!dwl_free_for_writers(w) && !w->aside.moving)
 			break;
-		err = wl_gen_open(&w->wl, gen - w->gens, w->last_id + 1);
+		err = dwl_break_open(w) ? -EIO : wl_gen_open(&w->wl, gen - w->gens, w->last_id + 1);
 		if (!err || err == -EIO) {
 			list_del_init(&gen->list);
 			WRITE_ONCE(w->nr_free, w->nr_free - 1);
@@ -96,8 +106,7 @@ static struct dwl_gen *dwl_gen_open(struct dwl *w)
 			return ERR_PTR(-EIO);
 		/* The generation's word may have the identifier, and be readable some day. */
 		w->last_id++;
-		dwl_count(w, DWL_MEDIUM_ERRORS, 1);
-		dwl_space_update(w);
+		dwl_gen_broken(w);
 	}
 	return ERR_PTR(-ENOSPC);
 }
@@ -168,6 +177,21 @@ static bool dwl_slot_swap(struct dwl *w, struct dwl_slot *slot, const struct dwl
 	return found;
 }
 
+/* Takes the generation's next chunk for the slot. False: none is left. */
+static bool dwl_slot_take_chunk(struct dwl *w, struct dwl_slot *slot, struct dwl_gen *gen)
+{
+	u32 chunk;
+
+	lockdep_assert_held(&slot->lock);
+	if (atomic_read(&gen->chunks) >= w->wl.nr_chunks)	/* so that the count doesn't overflow */
+		return false;
+	chunk = atomic_inc_return(&gen->chunks) - 1;
+	if (chunk >= w->wl.nr_chunks)
+		return false;
+	wl_slot_take(&slot->tail, gen - w->gens, gen->id, chunk);
+	return true;
+}
+
 /**
  * dwl_slot_ready() - get space in the current generation
  * @w: the target
@@ -196,15 +220,8 @@ int dwl_slot_ready(struct dwl *w, struct dwl_slot *slot, enum wl_op op, u32 want
 			if (space)
 				return space;
 		}
-		if (current_gen && atomic_read(&current_gen->chunks) < w->wl.nr_chunks) {
-			u32 chunk = atomic_inc_return(&current_gen->chunks) - 1;
-
-			if (chunk < w->wl.nr_chunks) {
-				wl_slot_take(&slot->tail, current_gen - w->gens, current_gen->id, chunk);
-				continue;
-			}
-		}
-		if (current_gen && dwl_slot_swap(w, slot, current_gen, op, want))
+		if (current_gen && (dwl_slot_take_chunk(w, slot, current_gen) ||
+				    dwl_slot_swap(w, slot, current_gen, op, want)))
 			continue;
 		if (nowait) {
 			if (!mutex_trylock(&w->gen_lock))

@@ -10,7 +10,12 @@
  * If the reserve is used up nevertheless, a writer that needs a generation waits until one is freed:
  * dwl_space_wait_gen(). The last generation is never given to writers: aside.c. A full log fails writes
  * if its origin has refused them for longer than error_timeout.
+ *
+ * A generation that the medium can't hold is neither free nor in use. An empty log throttles no writer,
+ * however few generations it has left: no writeback would give credit. If no generation will be free for
+ * writers any more, writers get an error when they need one.
  */
+#include "space.h"
 #include "trace.h"
 
 struct dwl_waiter {
@@ -24,13 +29,13 @@ struct dwl_waiter {
 /* Number of generations in the reserve. */
 static u32 dwl_reserve(const struct dwl *w)
 {
-	return w->wl.nr_gens > 2 ? max(w->wl.nr_gens / 5, 1) : 0;
+	return w->wl.nr_gens > 2 ? max(dwl_gens_usable(w) / 5, 1) : 0;
 }
 
 /* How full the log is, in percent. */
 u32 dwl_space_level(const struct dwl *w)
 {
-	return (w->wl.nr_gens - READ_ONCE(w->nr_free)) * 100 / w->wl.nr_gens;
+	return dwl_gens_used(w) * 100 / max(dwl_gens_usable(w), 1);
 }
 
 /* Serves waiters in order, while there is credit. */
@@ -115,11 +120,11 @@ int dwl_space_enter(struct dwl *w, u64 bytes, bool nowait)
 	return err;
 }
 
-/* Waits until writers may open a generation. */
+/* Waits until writers may open a generation. -EIO: they can't, and shall not wait. */
 int dwl_space_wait_gen(struct dwl *w)
 {
 	dwl_count(w, DWL_FULL_WAITS, 1);
-	wait_event(w->gen_freed, dwl_free_for_writers(w) || READ_ONCE(w->failed));
+	wait_event(w->gen_freed, dwl_free_for_writers(w) || READ_ONCE(w->failed) || dwl_gens_exhausted(w));
 	return dwl_free_for_writers(w) ? 0 : -EIO;
 }
 
@@ -150,11 +155,11 @@ void dwl_space_update(struct dwl *w)
 
 	spin_lock_irqsave(&s->lock, flags);
 	/*
-	 * Lost blocks have regions, too. An index that is too large because of them alone must not
-	 * throttle writers.
+	 * Only writeback gives credit, so an empty log must not throttle writers: neither because it has
+	 * few generations, nor because of lost blocks, which have regions, too.
 	 */
-	WRITE_ONCE(s->throttled, w->nr_free <= dwl_reserve(w) ||
-		   (w->nr_free < w->wl.nr_gens && atomic_long_read(&w->nr_regions) >= w->max_regions));
+	WRITE_ONCE(s->throttled, dwl_gens_used(w) &&
+		   (w->nr_free <= dwl_reserve(w) || atomic_long_read(&w->nr_regions) >= w->max_regions));
 	if (!s->throttled)
 		s->credit = 0;
 	/* No credit will come for a while: writers may use the log's space, but no more DRAM. */
@@ -164,6 +169,27 @@ void dwl_space_update(struct dwl *w)
 	spin_unlock_irqrestore(&s->lock, flags);
 	if (dwl_low_on_space(w) || dwl_space_level(w) >= w->params.high_mark)
 		wake_up(&w->kick);
+}
+
+/**
+ * dwl_gen_broken() - the medium can't hold a generation, which is not in the list of free ones any more
+ * @w: the target
+ *
+ * Context: Under w->gen_lock.
+ */
+void dwl_gen_broken(struct dwl *w)
+{
+	lockdep_assert_held(&w->gen_lock);
+	/* After nr_free was decremented. Pairs with smp_load_acquire() in dwl_gens_usable(). */
+	smp_store_release(&w->nr_broken, w->nr_broken + 1);
+	dwl_count(w, DWL_MEDIUM_ERRORS, 1);
+	if (dwl_gens_usable(w) == dwl_gens_kept(w)) {
+		DMERR("%pg: the medium can't hold any other generation: writes fail; what is in the log is written back",
+		      w->log->bdev);
+		dm_table_event(w->ti->table);
+		wake_up_all(&w->gen_freed);
+	}
+	dwl_space_update(w);
 }
 
 /* Makes all new writers wait, or lets them pass again. */

@@ -10,6 +10,7 @@
 #include <linux/delay.h>
 #include <linux/sched/mm.h>
 
+#include "space.h"
 #include "writeback.h"
 
 static int dwl_alloc(struct dwl *w)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* What an administrator sees: the status line, counters, latencies. */
+#include "space.h"
 #include "writelog.h"
 
 static const char * const dwl_counter_names[DWL_NR_COUNTERS] = {
@@ -49,7 +50,7 @@ u64 dwl_total(const struct dwl *w, enum dwl_counter counter)
 
 static const char *dwl_health(const struct dwl *w)
 {
-	if (READ_ONCE(w->failed))
+	if (READ_ONCE(w->failed) || dwl_gens_exhausted(w))
 		return "failed";
 	return READ_ONCE(w->failing_since) || READ_ONCE(w->aside.nr) ? "error" : "ok";
 }
@@ -67,7 +68,7 @@ void dwl_status(struct dm_target *ti, status_type_t type, unsigned int flags, ch
 		unsigned int maxlen)
 {
 	struct dwl *w = ti->private;
-	u32 used = w->wl.nr_gens - READ_ONCE(w->nr_free), i;
+	u32 used = dwl_gens_used(w), i;
 	unsigned int sz = 0;
 
 	switch (type) {
@@ -76,10 +77,11 @@ void dwl_status(struct dm_target *ti, status_type_t type, unsigned int flags, ch
 		if (!w->loaded)
 			used = 0;
 		DMEMIT("%s %s %u/%u %llu/%llu %u", dwl_health(w), dwl_mode_name(w), used, w->wl.nr_gens,
-		       used * w->gen_bytes, w->wl.nr_gens * w->gen_bytes, 2 * (DWL_NR_COUNTERS + 3));
+		       used * w->gen_bytes, w->wl.nr_gens * w->gen_bytes, 2 * (DWL_NR_COUNTERS + 4));
 		DMEMIT(" regions %lu", atomic_long_read(&w->nr_regions));
 		DMEMIT(" origin_reads %lld", dwl_reads_in_flight(w));
 		DMEMIT(" refused %u", READ_ONCE(w->aside.nr));
+		DMEMIT(" broken %u", READ_ONCE(w->nr_broken));
 		for (i = 0; i < DWL_NR_COUNTERS; i++)
 			DMEMIT(" %s %llu", dwl_counter_names[i], dwl_total(w, i));
 		break;

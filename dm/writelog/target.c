@@ -22,6 +22,8 @@ static int dwl_init(struct dwl *w)
 	mutex_init(&w->clean_lock);
 	mutex_init(&w->aside.lock);
 	spin_lock_init(&w->space.lock);
+	spin_lock_init(&w->direct_lock);
+	bio_list_init(&w->direct);
 	INIT_LIST_HEAD(&w->space.waiters);
 	init_waitqueue_head(&w->gen_freed);
 	init_waitqueue_head(&w->kick);

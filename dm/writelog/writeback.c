@@ -21,6 +21,7 @@
 #include <linux/kthread.h>
 #include <linux/sched/mm.h>
 
+#include "space.h"
 #include "trace.h"
 #include "writeback.h"
 
@@ -63,7 +64,7 @@ static void dwl_seal(struct dwl *w)
 	while ((gen = dwl_oldest_closed(w, true))) {
 		dwl_slots_wait(w, gen);
 		mutex_lock(&w->gen_lock);
-		wl_gen_seal(&w->wl, gen - w->gens, atomic_read(&gen->seq));
+		wl_gen_seal(&w->wl, gen - w->gens, gen->id, atomic_read(&gen->seq));
 		gen->sealed = true;
 		WRITE_ONCE(w->nr_unsealed, w->nr_unsealed - 1);
 		mutex_unlock(&w->gen_lock);
@@ -207,14 +208,14 @@ static int dwl_write_back(struct dwl *w, struct dwl_gen *gen)
 		if (!seen && !w->nr_extents)
 			break;
 		err = dwl_write_batch(w, gen, seen, along);
-		if (err && err != -EINTR && w->nr_along) {
+		if (err && err != -EINTR && w->nr_along) {	/* again, without neighbours */
 			along = false;
 			cursor = before;
 			continue;
 		}
 		if (err) {
 			err = dwl_aside_find(w, err);
-			if (!err) {
+			if (!err) {				/* again, without refused blocks */
 				cursor = before;
 				continue;
 			}
@@ -231,18 +232,29 @@ static int dwl_write_back(struct dwl *w, struct dwl_gen *gen)
 	return dwl_flush_end(w);
 }
 
+static const char *dwl_why_failed(int err)
+{
+	switch (err) {
+	case -EUCLEAN:
+		return "the log is damaged";
+	case -EXFULL:
+		return "the log has no space for blocks that it refuses";
+	default:
+		return "it refuses";
+	}
+}
+
 /* Reports once that writeback fails, and once that it has recovered. */
 static void dwl_report_health(struct dwl *w, int err)
 {
 	unsigned long since = w->failing_since;
 
 	if (err) {
-		dwl_count(w, err == -EUCLEAN ? DWL_MEDIUM_ERRORS : DWL_ORIGIN_ERRORS, 1);
+		dwl_count_error(w, err);
 		WRITE_ONCE(w->write_errors, w->write_errors + 1);
 		if (!since) {
 			DMERR("%pg: cannot write back to origin %pg: %s: error %d; the data stay in the log, and it is tried again",
-			      w->log->bdev, w->origin->bdev,
-			      err == -EUCLEAN ? "the log is damaged" : "it refuses", err);
+			      w->log->bdev, w->origin->bdev, dwl_why_failed(err), err);
 			WRITE_ONCE(w->failing_since, jiffies | 1);
 			dm_table_event(w->ti->table);
 		} else if (!w->failed && time_after(jiffies, since + w->params.error_timeout * HZ)) {
@@ -302,12 +314,12 @@ static bool dwl_nothing_to_try(const struct dwl *w)
 }
 
 /*
- * True if there may be a generation to seal or to write back. Takes no lock: it is the condition of a
- * wait.
+ * True if there may be a generation to seal or to write back, or a direct write to complete. Takes no
+ * lock: it is the condition of a wait.
  */
 static bool dwl_has_work(struct dwl *w)
 {
-	if (READ_ONCE(w->nr_unsealed))
+	if (READ_ONCE(w->nr_unsealed) || !bio_list_empty(&w->direct))
 		return true;
 	return dwl_should_write_back(w) && (!list_empty(&w->closed_gens) ||
 				 (dwl_low_on_space(w) && READ_ONCE(w->current_gen)));
@@ -328,6 +340,7 @@ static void dwl_work(struct dwl *w)
 		struct dwl_gen *gen;
 		int err = 0, flush_err = 0;
 
+		dwl_direct_complete(w);
 		dwl_seal(w);
 		err = dwl_handle_aside(w);
 		gen = err ? NULL : dwl_next_gen(w);
@@ -348,7 +361,7 @@ static void dwl_work(struct dwl *w)
 			break;
 		err = err ?: flush_err;
 		if (err == -ESTALE) {		/* the damaged blocks are left out now */
-			dwl_count(w, DWL_MEDIUM_ERRORS, 1);
+			dwl_count_error(w, err);
 			continue;
 		}
 		dwl_report_health(w, err);

@@ -38,6 +38,13 @@ void dwl_origin_exit(struct dwl *w);
 int dwl_origin_write_extents(struct dwl *w, bool find_damage);
 bool dwl_block_lost(struct dwl *w, const struct dwl_extent *block, void *page);
 
+/* Counts a failed writeback: as damage in the log, as the origin's error, or (no space in the log) not. */
+static inline void dwl_count_error(struct dwl *w, int err)
+{
+	if (err != -EXFULL)
+		dwl_count(w, err == -EUCLEAN || err == -ESTALE ? DWL_MEDIUM_ERRORS : DWL_ORIGIN_ERRORS, 1);
+}
+
 /* flush.c */
 void dwl_origin_flush_begin(struct dwl *w);
 int dwl_origin_flush_end(struct dwl *w);

@@ -5,11 +5,12 @@
  *
  * The way of a write:
  *	map.c: dwl_map()		entry from device-mapper
- *	  space.c			waits while the log has little space
+ *	  space.c space.h		waits while the log has little space
  *	  append.c: dwl_append()	takes a slot and space in the log, copies, commits
  *	    slot.c			which writer appends to which chunk; opens generations
  *	    core/log/append.c		the only code that writes the log
  *	  index.c			where the newest version of each block is
+ *	  direct.c			in cleaner mode: past the log
  * The way of its data to the origin:
  *	writeback.c			one generation after the other, the oldest first
  *	  extents.c			the extents of a generation that are still the newest, sorted
@@ -181,6 +182,12 @@ struct dwl_params {
 	u8 given;			/* DWL_GIVEN_*: options in the table line */
 };
 
+/* A piece of the origin's memory: device.c */
+struct dwl_piece {
+	struct dwl_piece *next;
+	struct pm_range range;
+};
+
 enum dwl_mode { DWL_CACHING, DWL_CLEANING, DWL_CLEANER };
 
 /* Writers that wait for space, in order: space.c */
@@ -222,11 +229,9 @@ struct dwl_aside {
 	struct dwl_aside_block blocks[DWL_MAX_ASIDE];
 };
 
-#define DWL_BUCKET_LOCKS	256
-
 struct dwl_hash {
 	struct hlist_head *buckets;
-	spinlock_t *locks;		/* DWL_BUCKET_LOCKS of them, each for many buckets */
+	struct dwl_bucket_lock *locks;	/* DWL_BUCKET_LOCKS of them, each for many buckets: index.c */
 	u32 bits;
 	mempool_t reserve;		/* regions for when memory is short */
 	struct mutex short_of_memory;	/* serializes the users of @reserve */
@@ -240,6 +245,7 @@ struct dwl {
 	struct dm_dev *log;
 	struct dwl_params params;
 	struct pm_range range;		/* the log's memory */
+	struct dwl_piece *origin_pieces;	/* the origin's, if it is persistent memory */
 
 	struct wl wl;
 	u64 gen_bytes;			/* bytes of PMem in a generation */
@@ -256,7 +262,8 @@ struct dwl {
 	u64 last_id;
 	struct list_head free_gens;
 	struct list_head closed_gens;
-	u32 nr_free;			/* read without the lock, as is nr_unsealed */
+	u32 nr_free;			/* read without the lock, as are the next two */
+	u32 nr_broken;			/* neither free nor used: the medium can't hold them */
 	u32 nr_unsealed;		/* closed, but writers may still use them */
 	struct dwl_slot *slots;
 	wait_queue_head_t gen_freed;
@@ -267,6 +274,8 @@ struct dwl {
 	bool loaded;			/* the index is that of the log */
 	struct task_struct *worker;	/* parked while suspended */
 	bool running;			/* the worker isn't parked */
+	spinlock_t direct_lock;		/* protects the next one */
+	struct bio_list direct;		/* done at the origin, to be completed by the worker: direct.c */
 	bool suspending;			/* about to be suspended: message flush ends */
 	wait_queue_head_t kick;		/* where the worker waits */
 	bool draining;			/* writeback continues down to the low mark */
@@ -310,6 +319,8 @@ struct dwl {
 struct dwl_bio {
 	bool at_origin;			/* a read that the origin answers */
 	u64 start_ns;
+	u64 direct_sector;		/* of a write past the log that may end a block's loss: direct.c */
+	u32 direct_sectors;		/* 0: it can't */
 };
 
 static inline struct dwl_bio *dwl_bio_data(struct bio *bio)
@@ -365,13 +376,10 @@ int dwl_replay(struct dwl *w);
 int dwl_map(struct dm_target *ti, struct bio *bio);
 int dwl_end_io(struct dm_target *ti, struct bio *bio, blk_status_t *status);
 
-/* space.c */
-int dwl_space_enter(struct dwl *w, u64 bytes, bool nowait);
-int dwl_space_wait_gen(struct dwl *w);
-void dwl_space_credit(struct dwl *w, u64 bytes);
-void dwl_space_update(struct dwl *w);
-void dwl_space_block(struct dwl *w, bool blocked);
-u32 dwl_space_level(const struct dwl *w);
+/* direct.c */
+int dwl_write_direct(struct dwl *w, struct bio *bio);
+bool dwl_direct_done(struct dwl *w, struct bio *bio, blk_status_t status);
+void dwl_direct_complete(struct dwl *w);
 
 /* append.c */
 int dwl_append(struct dwl *w, enum wl_op op, u64 *sector, u64 end, struct bio *bio,
@@ -410,23 +418,6 @@ void dwl_status(struct dm_target *ti, status_type_t type, unsigned int flags, ch
 		unsigned int maxlen);
 int dwl_latency_print(struct dwl *w, char *result, unsigned int maxlen);
 u64 dwl_total(const struct dwl *w, enum dwl_counter counter);
-
-/* Writers wait for space, in the log or in DRAM. */
-static inline bool dwl_low_on_space(const struct dwl *w)
-{
-	return READ_ONCE(w->space.throttled) || READ_ONCE(w->index.starved);
-}
-
-/*
- * Free generations that writers may open. The last one is reserved for aside.c, unless the log has only
- * two.
- */
-static inline u32 dwl_free_for_writers(const struct dwl *w)
-{
-	u32 kept = w->wl.nr_gens > 2, nr_free = READ_ONCE(w->nr_free);
-
-	return nr_free > kept ? nr_free - kept : 0;
-}
 
 static inline void dwl_count(struct dwl *w, enum dwl_counter counter, u64 n)
 {

@@ -2,6 +2,7 @@
 """dm-forebay-transit over a device that refuses writes or fails flushes: no accepted data are lost, each fsync
 reports the error, and the blocks are written when the device is well again."""
 
+import contextlib
 import os
 import re
 import subprocess
@@ -10,9 +11,9 @@ from pathlib import Path
 
 import pytest
 from clock import BY_THE_CLOCK
-from mapped import noise, verificator
+from mapped import MANY, beside_checker, noise, verificator
 from stack import SSD, fails, run
-from transit import BLOCK, MIB, POLICIES, STATE, WRITES, each
+from transit import BLOCK, MIB, POLICIES, STATE, each
 
 
 def failing(cache, policy="transit"):
@@ -351,14 +352,22 @@ def test_well_again_while_suspended(cache):
 
 @each([{"policy": "transit"}, {"policy": "lru"}, {"policy": "coactive"}])
 def test_flaky_device(cache, options):
-    """dm-flakey goes up and down beneath overlapping writes; those past the cache may fail. All
+    """dm-flakey goes up and down beneath overlapping writes, until it has refused some of them several times. All
     acknowledged data are there."""
     cache.sectors = 2048
     run("modprobe dm-flakey")
     run(f"dmsetup create flaky --table '0 2048 flakey {SSD} 0 2 1 1 error_writes' && dmsetup mknodes")
     cache.below = "/dev/mapper/flaky"
     cache.create(cache_size="2M", block_size=BLOCK, **options)      # holds all of it: nothing goes past it
-    verificator(f"mixed {cache.device} {MIB} 21 {WRITES} 4 1 {BLOCK} 65536 {STATE}")
+
+    def refused_again(_number):
+        before, end = cache.status()["errors"], time.monotonic() + 60
+        while cache.status()["errors"] == before:
+            assert time.monotonic() < end, cache.status()
+            with contextlib.suppress(OSError):
+                cache.flush()       # not each policy writes by itself before the cache is full
+
+    beside_checker(f"mixed {cache.device} {MIB} 21 {MANY} 4 1 {BLOCK} 65536 {STATE}", 3, refused_again)
     run(f"dmsetup suspend --noflush flaky; dmsetup load flaky --table '0 2048 linear {SSD} 0'; dmsetup resume flaky")
     verificator(f"check {cache.device} {STATE}")
     cache.flush()

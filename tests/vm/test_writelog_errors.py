@@ -10,7 +10,7 @@ import time
 import pytest
 from mapped import MANY, beside_checker, noise, verificator
 from stack import SSD, run
-from writelog import (BAD, BADS, DEVICE, MIB, NAME, SECONDS, SLOWLY, STATE, WRITES, drain_one, error_table, fill_generation,
+from writelog import (BAD, BADS, DEVICE, MIB, NAME, SECONDS, SLOWLY, STATE, drain_one, error_table, fill_generation,
                       refusing, refusing_slowly, resolved)
 
 pytestmark = pytest.mark.persistence
@@ -298,12 +298,17 @@ def test_refused_block_is_discarded_between_two_retries(log):
 
 
 def test_flaky_origin(log):
-    """dm-flakey up and down beneath overlapping writes."""
+    """dm-flakey up and down beneath overlapping writes, until it has refused some of them several times."""
     run("modprobe dm-flakey")
     run(f"dmsetup create flaky --table '0 2048 flakey {SSD} 0 1 1 1 error_writes' && dmsetup mknodes")
     log.origin, log.sectors = "/dev/mapper/flaky", 2048
     log.create()
-    verificator(f"run {DEVICE} {MIB} 21 {WRITES} 4 0 512 131072 {STATE}")
+
+    def refused_again(_number):
+        before = log.status()["origin_errors"]
+        wait_for(lambda: log.status()["origin_errors"] > before, 60)
+
+    beside_checker(f"run {DEVICE} {MIB} 21 {MANY} 4 0 512 131072 {STATE}", 4, refused_again)
     run(f"dmsetup suspend --noflush flaky; dmsetup load flaky --table '0 2048 linear {SSD} 0'; dmsetup resume flaky")
     for _ in range(20):
         if "error" not in log.message("flush", check=False).lower():

@@ -28,6 +28,23 @@ def test_another_origin(log):
     log.create(origin_id="02")
 
 
+def test_name_of_an_earlier_origin(log):
+    """An empty log forgets its origin's name with a table that has none: what it then gets may be another origin's. A log that
+    holds writes keeps the name."""
+    log.create(origin_id="01")
+    log.message("flush")
+    log.remove()
+    log.options = {}
+    log.create().write(0, noise(4096))
+    log.remove()
+    log.create(origin_id="02")
+    log.remove()
+    log.options = {}
+    log.create()
+    log.remove()
+    assert "another origin" in refused(log, origin_id="01")
+
+
 def refused(log, **options):
     """The error of creating the device, which must fail."""
     said = fails(f"dmsetup create {NAME} --table '{log.table(**options)}'")

@@ -134,6 +134,28 @@ def test_one_memory_under_two_names(log):
     run("dmsetup remove other")
 
 
+def test_origin_in_the_memory_of_a_log(log):
+    """An origin isn't taken if its memory is that of a log, another one or its own, nor a log in an origin's memory. An origin
+    beside the log's memory is taken."""
+    log.create()
+    own = small_device("own", 16, PMEM, 16)
+    over = small_device("over", 4, PMEM, 32)
+    run(f"forebay writelog format --force {own}; forebay writelog format --force {over}")
+
+    def refused(origin, cache, why, user):
+        said = fails(f"dmsetup create third --table '0 2048 forebay-wlog {origin} {cache}'")
+        assert why in said and f"in use already, as the {user} of" in said, said
+
+    refused(small_device("alias", 16, PMEM, 8), own, "Origin is in use", f"log {block_name(log.cache)}")
+    refused(small_device("within", 4, PMEM, 28), own, "Origin is in use", f"log {block_name(own)}")
+    beside = small_device("beside", 16, PMEM, 32)
+    run(f"dmsetup create other --table '0 2048 forebay-wlog {beside} {own}'")
+    refused(SSD2, over, "Log device is in use", f"origin {block_name(beside)}")
+    run(f"dmsetup load other --table '0 4096 forebay-wlog {beside} {own}'; dmsetup suspend other; dmsetup resume other")
+    assert run("dmsetup table other").split()[1] == "4096"
+    run("dmsetup remove other")
+
+
 def test_options_are_in_the_table(log):
     """dmsetup table gives a line that creates the same."""
     log.create(slots=3, depth=7, on_damage="skip", origin_id="ab" * 64)

@@ -85,9 +85,9 @@ def error_table(fails_now, sectors):
     run(f"dmsetup suspend --noflush --nolockfs bad; dmsetup load bad --table '0 {sectors} {target}'; dmsetup resume bad")
 
 
-def refusing(log):
-    """Makes an origin `bad` that refuses a few sectors for good."""
-    table = [(0, BAD, f"linear {SSD} 0"), (BAD, BADS, "error"),
+def refusing(log, target="error"):
+    """Makes an origin `bad` that refuses a few sectors for good, or does with them what another target does."""
+    table = [(0, BAD, f"linear {SSD} 0"), (BAD, BADS, target),
              (BAD + BADS, log.sectors - BAD - BADS, f"linear {SSD} {BAD + BADS}")]
     lines = "\n".join(f"{start} {length} {target}" for start, length, target in table)
     verb = "dmsetup suspend --noflush --nolockfs bad; dmsetup load" if Path("/dev/mapper/bad").exists() else "dmsetup create"
