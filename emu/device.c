@@ -3,8 +3,8 @@
  * One emulated device: ordinary memory behind a block device, also accessible by DAX.
  *
  * A tracked device has a volatile write cache, as a disk has: bytes written through the block device
- * are durable after a flush, or with FUA. Other devices are untracked, and flushes have no effect on
- * their content.
+ * are durable after a flush, or with FUA. FUA says nothing of earlier writes. Other devices are untracked,
+ * and flushes have no effect on their content.
  */
 #include <linux/dax.h>
 #include <linux/highmem.h>
@@ -15,12 +15,12 @@
 #include "../compat/pfn.h"
 #include "emu.h"
 
-static void emu_write(struct emu_device *emu, struct bio_vec *bv, u64 offset)
+static void emu_write(struct emu_device *emu, struct bio_vec *bv, u64 offset, const void *owner)
 {
 	void *from = bvec_kmap_local(bv);
 
 	if (emu_tracked(emu))
-		emu_shadow_write(emu, offset, from, bv->bv_len);
+		emu_shadow_write(emu, offset, from, bv->bv_len, owner);
 	else
 		memcpy_flushcache(emu->memory + offset, from, bv->bv_len);
 	kunmap_local(from);
@@ -33,31 +33,32 @@ static void emu_read(struct emu_device *emu, struct bio_vec *bv, u64 offset)
 	emu_delay_read(emu, bv->bv_len);
 }
 
-/* The block device has one write cache: a flush makes the writes of all users durable. */
-static void emu_flush(struct emu_device *emu)
+/* Makes durable what @owner has written: the device, which owns all writes without FUA, or a bio with FUA. */
+static void emu_flush(struct emu_device *emu, const void *owner)
 {
 	wmb();		/* memcpy_flushcache() stores past the caches, unordered */
 	if (emu_tracked(emu))
-		emu_shadow_fence(emu, emu);
+		emu_shadow_fence(emu, owner);
 }
 
 static void emu_submit_bio(struct bio *bio)
 {
 	struct emu_device *emu = bio->bi_bdev->bd_disk->private_data;
+	const void *owner = bio->bi_opf & REQ_FUA ? (void *)bio : emu;
 	unsigned long start_time = bio_start_io_acct(bio);
 	struct bvec_iter iter;
 	struct bio_vec bv;
 
 	if (bio->bi_opf & REQ_PREFLUSH)
-		emu_flush(emu);
+		emu_flush(emu, emu);
 	bio_for_each_segment(bv, bio, iter) {
 		if (op_is_write(bio_op(bio)))
-			emu_write(emu, &bv, iter.bi_sector << SECTOR_SHIFT);
+			emu_write(emu, &bv, iter.bi_sector << SECTOR_SHIFT, owner);
 		else
 			emu_read(emu, &bv, iter.bi_sector << SECTOR_SHIFT);
 	}
 	if (bio->bi_opf & REQ_FUA)
-		emu_flush(emu);
+		emu_flush(emu, owner);
 	bio_end_io_acct(bio, start_time);
 	bio_endio(bio);
 }

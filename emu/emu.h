@@ -111,7 +111,7 @@ void emu_shadow_free(struct emu_device *emu);
 void emu_shadow_drop_pending(struct emu_device *emu);
 void emu_shadow_stored(struct emu_device *emu, u64 offset);
 void emu_shadow_sent(struct emu_device *emu, u64 offset, size_t len, const void *owner);
-void emu_shadow_write(struct emu_device *emu, u64 offset, const void *from, size_t len);
+void emu_shadow_write(struct emu_device *emu, u64 offset, const void *from, size_t len, const void *owner);
 void emu_shadow_fence(struct emu_device *emu, const void *owner);
 
 struct emu_device *emu_find(u32 index);

@@ -3,7 +3,8 @@
  * What of a tracked device would survive a power cut. Bytes become durable as in persistent memory.
  * First they are sent, with their value of that moment: copied past the caches, or their lines flushed.
  * They are durable when the task that has sent them makes a fence. The sender of the block device's
- * writes is the device itself, and its fence is a flush.
+ * writes is the device itself, and its fence is a flush. A bio with FUA is its own sender: its fence comes
+ * when it completes.
  *
  * Stores through user mappings are observed only when forebay flushes them.
  */
@@ -149,7 +150,7 @@ static void emu_send_page(struct emu_device *emu, u64 offset, u32 len, const voi
 	spin_unlock(&emu->shadow.lock);
 }
 
-static void emu_send(struct emu_device *emu, u64 offset, size_t len, const void *owner)
+static void emu_send(struct emu_device *emu, u64 offset, size_t len, const void *owner, bool by_block)
 {
 	u64 end = min(offset + len, emu->size);
 
@@ -157,7 +158,7 @@ static void emu_send(struct emu_device *emu, u64 offset, size_t len, const void 
 	while (offset < end) {
 		u32 part = min(end - offset, PAGE_SIZE - offset_in_page(offset));
 
-		assign_bit(offset >> PAGE_SHIFT, emu->shadow.by_block, owner == emu);
+		assign_bit(offset >> PAGE_SHIFT, emu->shadow.by_block, by_block);
 		emu_send_page(emu, offset, part, owner);
 		offset += part;
 	}
@@ -175,7 +176,7 @@ static void emu_send(struct emu_device *emu, u64 offset, size_t len, const void 
 void emu_shadow_sent(struct emu_device *emu, u64 offset, size_t len, const void *owner)
 {
 	read_lock(&emu_power);
-	emu_send(emu, offset, len, owner);
+	emu_send(emu, offset, len, owner, false);
 	read_unlock(&emu_power);
 }
 
@@ -185,14 +186,15 @@ void emu_shadow_sent(struct emu_device *emu, u64 offset, size_t len, const void 
  * @offset: of the first byte
  * @from: source
  * @len: number of bytes, within a page of @from
+ * @owner: whose fence makes them durable: the device, or a bio with FUA
  *
  * Context: Any but interrupts.
  */
-void emu_shadow_write(struct emu_device *emu, u64 offset, const void *from, size_t len)
+void emu_shadow_write(struct emu_device *emu, u64 offset, const void *from, size_t len, const void *owner)
 {
 	read_lock(&emu_power);
 	memcpy(emu->memory + offset, from, len);
-	emu_send(emu, offset, len, emu);
+	emu_send(emu, offset, len, owner, true);
 	read_unlock(&emu_power);
 }
 

@@ -9,6 +9,7 @@ import mmap
 import struct
 
 BLOCK = 4096
+LOST = 3                # exit status of guest.py if something was lost; Python's own is 1
 _UNIT = struct.Struct("<QQ")        # block, version; the block is full of them
 
 

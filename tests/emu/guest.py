@@ -16,11 +16,11 @@ import time
 import traceback
 
 import subjects
-from blocks import Versions, contents
+from blocks import LOST, Versions, contents
 
 WRITERS = 3
 SHOWN_EVERY = 20        # seconds
-LOST = 3                # exit status; Python's own is 1
+PATIENCE = 120          # seconds
 NICE = -10              # of the process that cuts and checks: the writers do enough as it is
 
 
@@ -73,8 +73,16 @@ def ended(writers):
     return ["a writer ended by itself, with an error"] * len(gone)
 
 
+def wait_for_writers(versions):
+    """Until a write was acknowledged: a few cuts can be over before the first one was."""
+    end = time.monotonic() + PATIENCE
+    while not any(versions.acknowledged) and time.monotonic() < end:
+        time.sleep(0.01)
+
+
 def campaign(subject, versions, writers, cuts, seed, seconds):
     """Returns how many cuts were made, and the first violations."""
+    wait_for_writers(versions)
     began = shown = time.monotonic()
     for number in range(cuts):
         wrong = check(subject, versions, seed + number) + ended(writers)

@@ -5,6 +5,7 @@ import ctypes
 import errno
 import fcntl
 import json
+import math
 import mmap
 import os
 import re
@@ -84,7 +85,7 @@ def test_quick_start_of_the_readme(lower):
     assert "ordinary memory" in run("forebay status")
     with subprocess.Popen(["redis-server", "--dir", MOUNT, "--appendonly", "yes", "--appendfsync", "always", "--save", ""],
                           stdout=subprocess.DEVNULL) as redis:
-        run("for i in $(seq 50); do redis-cli ping && break; sleep 0.2; done; redis-cli ping")
+        run("for i in $(seq 300); do redis-cli ping && break; sleep 0.2; done; redis-cli ping")
         assert "50000" in run("redis-benchmark -q -t set -n 2000 -r 50000 -c 1 >/dev/null; redis-cli set last 50000; redis-cli get last")
         redis.kill()
     assert run(f"forebay status --json {MOUNT} | jq '.[0].syncs_absorbed'").strip() != "0"
@@ -240,16 +241,23 @@ def test_delays(mounted):
         os.pread(fd, 64 * PAGE, 0)
         return time.monotonic() - begin
 
+    def adds(name, value, action, seconds):
+        """Whether a setting adds so much to what an action takes. The shortest times of each kind count, taken in turns:
+        what else the machine does adds to the others."""
+        plain = slow = math.inf
+        for turn in range(30):
+            plain = min(plain, action())
+            (emu / name).write_text(str(value), encoding="ascii")
+            slow = min(slow, action())
+            (emu / name).write_text("0", encoding="ascii")
+            if turn >= 2 and slow - plain > 0.9 * seconds:
+                return True
+        return False
+
     writing()                   # moves them in
-    write, read = min(writing() for _ in range(3)), min(reading() for _ in range(3))
-    (emu / "write_delay_ns").write_text("1000000", encoding="ascii")
-    assert writing() - write > 0.9 * 64 * 0.001
-    (emu / "write_delay_ns").write_text("0", encoding="ascii")
-    (emu / "bandwidth").write_text(str(2 * MIB), encoding="ascii")
-    assert writing() - write > 0.9 * 64 * PAGE / (2 * MIB)
-    (emu / "bandwidth").write_text("0", encoding="ascii")
-    (emu / "read_delay_ns").write_text("1000000", encoding="ascii")
-    assert reading() - read > 0.9 * 64 * 0.001
+    assert adds("write_delay_ns", 1000000, writing, 64 * 0.001)
+    assert adds("bandwidth", 2 * MIB, writing, 64 * PAGE / (2 * MIB))
+    assert adds("read_delay_ns", 1000000, reading, 64 * 0.001)
     with pytest.raises(OSError):
         (emu / "write_delay_ns").write_text("1000001", encoding="ascii")
     os.close(fd)
@@ -366,6 +374,26 @@ def test_writes_without_flush():
         for seed in range(8):
             run(f"forebay emu cut --seed {seed} 0:1")
             assert Path(second).read_bytes() == Path(first).read_bytes()
+
+
+def test_write_with_fua_makes_no_earlier_write_durable():
+    """A write log that is a cleaner writes with FUA and doesn't flush. So an earlier write to the device survives some cuts
+    and not others, the cleaner's writes survive all, and each block is old or new as a whole."""
+    origin, copy, log = create("--size 8M --track"), create("--size 8M --track"), create("--size 8M")
+    run(f"forebay writelog format {log}; forebay writelog create --option allow_volatile=1 --option block_size={PAGE} wl {origin} {log}")
+    run("dmsetup message wl 0 cleaner")
+    page, survived = mmap.mmap(-1, PAGE), set()
+    page[:] = b"1" * PAGE
+    for device, block in ((origin, 500), ("/dev/mapper/wl", 600)):
+        with open(device, "r+b", buffering=0, opener=lambda path, flags: os.open(path, flags | os.O_DIRECT)) as file:
+            os.pwrite(file.fileno(), page, block * PAGE)
+    for seed in range(12):
+        run(f"forebay emu cut --seed {seed} 0:1")
+        left = Path(copy).read_bytes()
+        survived.add(left[500 * PAGE:501 * PAGE])
+        assert left[600 * PAGE:601 * PAGE] == page[:]
+    run("forebay writelog remove wl")
+    assert survived == {bytes(PAGE), page[:]}
 
 
 def test_cut_is_refused():
