@@ -18,7 +18,8 @@
  *			lock.c (of mlock()), pin.c (from when, until when), limit.c
  *	sync/		what sync calls make durable, and a page's way in: sync.c, syncfs.c, mapped.c (stores
  *			through mappings), tracker.c, cost.c (where the pages go), latency.c, absorb.c,
- *			overwrite.c, promote.c, move.c, reserve.c, stored.c
+ *			overwrite.c, promote.c, move.c, reserve.c, stored.c, replace.c (files that take the
+ *			place of others)
  *	writeback/	a page's way out: worker.c, age.c (when), writeback.c, turn.c, evict.c, reclaim.c,
  *			records.c, deferred.c (deleted and truncated files), recover.c (pages found at mount),
  *			found.c, restore.c (pages of files that replay makes again)
@@ -170,6 +171,7 @@ enum {
 	FB_RECORD_USED,		/* its record was of use since the worker last looked for one to take */
 	FB_NAMELESS_SYNCED,	/* a sync below has begun when it had no name */
 	FB_HAS_TURN,		/* turn.work is queued, or at work */
+	FB_WRITE_FAILED,	/* the last writeback of its pages has; counted in fb_sb->nr_failing */
 	FB_TURN_IN_VAIN,	/* the last turn was; there is none before turn.next */
 };
 
@@ -205,7 +207,7 @@ struct fb_inode {
 	} syncs_below;
 	struct fb_size_seen size_to_sync;	/* what fb_sync_all() is about to have made durable, */
 	struct fb_times times_to_sync;	/* likewise, */
-	bool is_being_synced;		/* between its two looks at the file */
+	u64 looked_at_by;		/* the last such call's number, between its two looks; else 0 */
 	struct fb_range_lock ranges;	/* pages that are worked on below, or move; see above */
 	struct rw_semaphore io_sem;	/* where pages are, the file record, sizes; see above */
 	struct mutex wb_lock;		/* one writeback, truncation or eviction at a time */
@@ -220,6 +222,7 @@ struct fb_inode {
 	struct address_space dax_mapping;	/* page->mapping of the pages in index; page/mapping.c */
 	unsigned long nr_pages;		/* in index; under its lock */
 	unsigned long nr_hot;		/* FB_STATUS_HOT, likewise */
+	unsigned int waits_in_vain;	/* for a free page, less pages since; under lru_lock; page/alloc.c */
 	u32 flushes;			/* sync calls that found dirty pages; under sync_lock */
 	unsigned long out_of_sync_since;	/* jiffies; while pages are out-of-sync (writeback/age.c) */
 	struct xarray stored_below;	/* volatile pages that were writable in a mapping; sync/stored.c */
@@ -267,12 +270,13 @@ struct fb_sb {
 	struct super_block *sb;
 	struct path lower;		/* root below, on a private mount */
 	dev_t lower_dev;		/* its st_dev */
-	errseq_t lower_wb_err;		/* its errors that syncfs() has told */
+	errseq_t lower_wb_err;		/* its errors that syncfs() has told; under inodes_lock */
 	const struct cred *cred;	/* the mounter's */
 	const struct cred *space_cred;	/* the same, without a right to what is reserved or beyond a quota */
 	enum fb_mode mode;
 	struct fb_cost lower_cost, absorbed_cost;	/* of syncs of volatile pages; sync/cost.c */
 	atomic_t syncs_too_large;	/* for PMem, by these costs */
+	atomic64_t syncs_of_all;	/* numbers the calls of fb_sync_all() */
 
 	struct file *cache_file;
 	char *cache_path;		/* as given to mount */
@@ -296,6 +300,7 @@ struct fb_sb {
 	unsigned long nr_free, nr_clean, nr_out_of_sync;
 	unsigned long nr_resident, nr_resident_clean;	/* of the other two */
 	unsigned long nr_lost;		/* of all that are not free: bad ones */
+	bool nothing_frees;		/* a task has waited in vain for a free page; page/alloc.c */
 	unsigned long want_free;	/* so many free pages a sync has missed; page/alloc.c */
 	atomic_long_t nr_dirty, nr_unplaced;
 	unsigned long nr_busy;		/* that kept the last drain from its end */
@@ -311,7 +316,7 @@ struct fb_sb {
 		u32 files_charged;	/* a file that several users have pinned counts for each */
 	} pins;
 
-	spinlock_t inodes_lock;		/* inodes, locked, deleted, file_owned, turns */
+	spinlock_t inodes_lock;		/* inodes, locked, deleted, file_owned, turns, lower_wb_err */
 	struct list_head inodes;	/* fb_inode->sb_link, places of walks, and record_hand */
 	struct fb_sb_link record_hand;	/* in inodes: where the worker looks for records next */
 	struct list_head locked;	/* fb_inode->lock_link, likewise */
@@ -329,7 +334,8 @@ struct fb_sb {
 	struct delayed_work orphan_work;	/* writeback/deferred.c: deleted and truncated files */
 	struct work_struct recover_work;	/* vfs/place.c */
 	wait_queue_head_t space_wait;	/* for a free page, or a free file record */
-	int last_error;
+	int last_error;			/* of the last writeback that failed */
+	atomic_t nr_failing;		/* files whose last writeback failed */
 
 	struct percpu_counter counters[FB_NR_COUNTERS];
 	struct latency __percpu *sync_latencies;	/* by fb_sync_kind; sync/latency.c */

@@ -148,18 +148,29 @@ int fb_run_as_mounter(struct fb_sb *fsb, int (*run)(void *arg), void *arg)
 }
 
 /**
- * fb_may_steer() - whether the caller may know and decide where a file's pages are
- * @file: upper file, a regular one
+ * fb_may_steer_inode() - whether the caller may know and decide where a file's pages are
+ * @idmap: of the upper mount
+ * @inode: upper inode, a regular file
  *
  * A caller that may only read a file must neither see what others do with it, as in mincore(2), nor change
  * where their writes go.
  *
- * Return: true if the descriptor, or the file's owner and mode, would let the caller write.
+ * Return: true if the file's owner and mode would let the caller write.
+ */
+bool fb_may_steer_inode(struct mnt_idmap *idmap, struct inode *inode)
+{
+	return inode_owner_or_capable(idmap, inode) || !inode_permission(idmap, inode, MAY_WRITE);
+}
+
+/**
+ * fb_may_steer() - the same for a caller that has a descriptor
+ * @file: upper file, a regular one
+ *
+ * Return: true also if the descriptor lets the caller write.
  */
 bool fb_may_steer(struct file *file)
 {
-	return (file->f_mode & FMODE_WRITE) || file_owner_or_capable(file) ||
-	       !file_permission(file, MAY_WRITE);
+	return (file->f_mode & FMODE_WRITE) || fb_may_steer_inode(file_mnt_idmap(file), file_inode(file));
 }
 
 /**
@@ -221,6 +232,45 @@ struct file *fb_open_below(struct fb_inode *fi)
 	file = fb_open_quietly(fsb, &path);
 	dput(path.dentry);
 	return file;
+}
+
+/**
+ * fb_fsync_below() - a lower fsync that no program has asked for
+ * @fi: the inode, with a lower file for writeback
+ * @datasync: as for fdatasync
+ *
+ * The lower file system tells of an error of its writes once for each struct file, and an error that any of
+ * them was told is no news to a file that is opened later. So a program might never hear of what this call
+ * was told: the file's next fsync tells it.
+ *
+ * Context: process, under wb_lock. Sleeps.
+ * Return: 0 or the lower file system's error.
+ */
+int fb_fsync_below(struct fb_inode *fi, int datasync)
+{
+	int err = vfs_fsync(fi->wb_file, datasync);
+
+	lockdep_assert_held(&fi->wb_lock);
+	mapping_set_error(fi->vfs_inode.i_mapping, err);
+	return err;
+}
+
+/**
+ * fb_write_before_replacing() - write a file's data before it takes the place of another one
+ * @lower: its lower inode
+ *
+ * The other's data may be synced. ext4 lets the new data reach storage before the rename. xfs doesn't, so
+ * they are written here. An error is the next sync call's. What is small needs none of this
+ * (sync/replace.c).
+ *
+ * Context: process. Waits for storage.
+ */
+void fb_write_before_replacing(struct inode *lower)
+{
+	if (strcmp(lower->i_sb->s_type->name, "xfs"))
+		return;
+	filemap_fdatawrite(lower->i_mapping);
+	filemap_fdatawait_keep_errors(lower->i_mapping);
 }
 
 /**

@@ -15,10 +15,13 @@ int fb_begin_below(struct mnt_idmap *idmap, struct fb_sb *fsb, const struct cred
 void fb_end_below(struct fb_sb *fsb, const struct cred *old);
 const struct cred *fb_space_cred(void);
 int fb_run_as_mounter(struct fb_sb *fsb, int (*run)(void *arg), void *arg);
+bool fb_may_steer_inode(struct mnt_idmap *idmap, struct inode *inode);
 bool fb_may_steer(struct file *file);
 struct file *fb_open_lower(struct file *file, struct inode *inode);
 struct file *fb_open_quietly(struct fb_sb *fsb, const struct path *path);
 struct file *fb_open_below(struct fb_inode *fi);
+int fb_fsync_below(struct fb_inode *fi, int datasync);
+void fb_write_before_replacing(struct inode *lower);
 int fb_encode_handle(struct inode *lower, struct ps_handle *handle);
 int fb_sync_lower_fs(struct fb_sb *fsb);
 int fb_commit_lower_fs_locked(struct fb_sb *fsb);

@@ -3,6 +3,13 @@
  * Free pages of the cache device, and free file records: taken, given back, waited for. Where they run low,
  * the worker is woken (writeback/worker.c).
  *
+ * The last free pages are for files that have no more than their share: the cache's pages, divided among
+ * the files that are in it and one more. So a file that is synced faster than storage takes its pages leaves
+ * room for others, also for those that come. Its own syncs go below meanwhile, and its MAP_SYNC stores wait.
+ * If such a wait is in vain, nothing is reserved until a page becomes free: tasks may hold all the others. If
+ * one does become free, others may take it at once, time and again. So each wait in vain also entitles the
+ * file to one page of those that are reserved.
+ *
  * A page that is given up may still be busy: hardware holds it, or a pipe that got it from vmsplice(). Only
  * unmount waits for the holders, and not for long. The page has no record any more, but waits in busy_pages
  * until the last holder has let go. So a holder reads and stores no other file's data. No mapping has the
@@ -18,23 +25,47 @@
 #define FB_SPACE_WAIT		(5 * HZ)
 #define FB_SPACE_PATIENCE	(120 * HZ)
 #define FB_ORPHAN_DELAY		HZ
+/* One page in so many is reserved: half of the worker's watermark. */
+#define FB_RESERVED		16
 
 /* The worker sees to it that so many pages are free. */
 static unsigned long fb_cache_watermark(const struct fb_sb *fsb)
 {
-	return fsb->ps.nr_pages / 8;
+	return fb_cache_part(fsb, 8);
 }
 
 /**
  * fb_cache_low() - whether free pages are so few that more must be made
  * @fsb: the mount
  *
- * Below an eighth of the device the worker gives clean pages up, and writes
+ * Below an eighth of the cache, resident pages not counted, the worker gives clean pages up, and writes
  * pages back to have clean ones. Any context.
  */
 bool fb_cache_low(struct fb_sb *fsb)
 {
 	return READ_ONCE(fsb->nr_free) < fb_cache_watermark(fsb);
+}
+
+/**
+ * fb_above_share() - whether a file has more than its share of the cache
+ * @fi: the inode. Any context
+ */
+bool fb_above_share(const struct fb_inode *fi)
+{
+	const struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
+
+	return READ_ONCE(fi->nr_pages) > fsb->ps.nr_pages / (READ_ONCE(fsb->nr_files_used) + 1);
+}
+
+/* True if there is a free page that the file may take. */
+static bool fb_may_take_page(const struct fb_inode *fi)
+{
+	const struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
+	unsigned long nr_free = READ_ONCE(fsb->nr_free);
+
+	/* Less than the watermark: only below that the worker makes pages free unasked. */
+	return nr_free && (nr_free >= fb_cache_part(fsb, FB_RESERVED) || !fb_above_share(fi) ||
+			   READ_ONCE(fsb->nothing_frees) || READ_ONCE(fi->waits_in_vain));
 }
 
 /**
@@ -103,22 +134,26 @@ void fb_age_begin(struct fb_inode *fi)
 
 /**
  * fb_page_alloc() - take a free page
- * @fsb: the mount
+ * @fi: the inode that it is for
  *
  * The page is the caller's until fb_page_put_free() or fb_pages_commit_and_insert().
  * Wakes the worker when pages run low. Doesn't sleep.
  *
- * Return: a page, or NULL if none is free.
+ * Return: a page, or NULL if none is free, or if the free ones are for files with fewer pages.
  */
-struct fb_page *fb_page_alloc(struct fb_sb *fsb)
+struct fb_page *fb_page_alloc(struct fb_inode *fi)
 {
-	struct fb_page *page;
+	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
+	struct fb_page *page = NULL;
 
 	spin_lock(&fsb->lru_lock);
-	page = list_first_entry_or_null(&fsb->free_pages, struct fb_page, lru);
+	if (fb_may_take_page(fi))
+		page = list_first_entry_or_null(&fsb->free_pages, struct fb_page, lru);
 	if (page) {
 		list_del_init(&page->lru);
 		fsb->nr_free--;
+		if (unlikely(fi->waits_in_vain))
+			WRITE_ONCE(fi->waits_in_vain, fi->waits_in_vain - 1);
 	}
 	spin_unlock(&fsb->lru_lock);
 	if (!page || fb_cache_low(fsb))
@@ -149,7 +184,10 @@ void fb_page_put_free(struct fb_sb *fsb, struct fb_page *page)
 	}
 	spin_lock(&fsb->lru_lock);
 	list_add(&page->lru, busy ? &fsb->busy_pages : &fsb->free_pages);
-	fsb->nr_free += !busy;
+	if (!busy) {
+		fsb->nr_free++;
+		WRITE_ONCE(fsb->nothing_frees, false);
+	}
 	spin_unlock(&fsb->lru_lock);
 	if (wq_has_sleeper(&fsb->space_wait))
 		wake_up_all(&fsb->space_wait);
@@ -271,27 +309,44 @@ void fb_file_record_free(struct fb_sb *fsb, u32 file)
 		wake_up_all(&fsb->space_wait);
 }
 
-static bool fb_has_space(struct fb_sb *fsb, int err)
+static bool fb_has_space(const struct fb_inode *fi, int err)
 {
-	return err == -EXFULL ? READ_ONCE(fsb->nr_files_used) < fsb->ps.nr_files : READ_ONCE(fsb->nr_free);
+	const struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
+
+	return err == -EXFULL ? READ_ONCE(fsb->nr_files_used) < fsb->ps.nr_files : fb_may_take_page(fi);
+}
+
+/* A task has waited for a free page. Those that are reserved are for it now. */
+static void fb_waited_in_vain(struct fb_inode *fi)
+{
+	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
+
+	spin_lock(&fsb->lru_lock);
+	WRITE_ONCE(fsb->nothing_frees, true);
+	WRITE_ONCE(fi->waits_in_vain, fi->waits_in_vain + 1);
+	spin_unlock(&fsb->lru_lock);
 }
 
 /**
  * fb_wait_for_space() - wait until there is a free page, or a free file record
- * @fsb: the mount
+ * @fi: the inode that it is for
  * @err: -ENOSPC or -EXFULL: which of them
  * @deadline: 0 at first; in jiffies, when patience is over
  *
  * Return: 0 to try again; -ENOMEM when that has been going on for too long; -EINTR if the task is killed.
  */
-int fb_wait_for_space(struct fb_sb *fsb, int err, unsigned long *deadline)
+int fb_wait_for_space(struct fb_inode *fi, int err, unsigned long *deadline)
 {
+	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
+	long left;
+
 	fb_writeback_kick(fsb);
 	if (!*deadline)
 		*deadline = jiffies + FB_SPACE_PATIENCE;
 	else if (time_after(jiffies, *deadline))
 		return -ENOMEM;
-	if (wait_event_killable_timeout(fsb->space_wait, fb_has_space(fsb, err), FB_SPACE_WAIT) < 0)
-		return -EINTR;
-	return 0;
+	left = wait_event_killable_timeout(fsb->space_wait, fb_has_space(fi, err), FB_SPACE_WAIT);
+	if (!left && err == -ENOSPC)
+		fb_waited_in_vain(fi);
+	return left < 0 ? -EINTR : 0;
 }

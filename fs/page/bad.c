@@ -19,7 +19,7 @@
 #include "index.h"
 #include "page.h"
 
-/* So much of a device is asked about at once: the kernel counts bad sectors in an int. */
+/* In pages. How much of a device is asked about at once: the kernel counts bad sectors in an int. */
 #define FB_BAD_STEP	((long)SZ_1G >> PAGE_SHIFT)
 
 #ifdef FB_BREAK_PM_READ		/* a fault on purpose: pages that begin so can't be read */

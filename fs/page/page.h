@@ -2,9 +2,9 @@
 /*
  * One page of the cache device.
  *
- * Floor 2, page: the DAX pages of a mount, where they are, and in what state; the file records, with the
+ * Floor 3, page: the DAX pages of a mount, where they are, and in what state; the file records, with the
  * sizes and times that PMem keeps for a file. Every change of a page's state is made here.
- * May use: core/, lower. Used by: pin, sync, writeback, vfs.
+ * May use: core/, lower, names. Used by: pin, sync, writeback, vfs.
  */
 #ifndef FOREBAY_PAGE_PAGE_H
 #define FOREBAY_PAGE_PAGE_H

@@ -216,6 +216,7 @@ struct file *fb_record_forget(struct fb_inode *fi)
 	fi->file = FB_NO_FILE;
 	fi->record_time = 0;
 	fb_size_record_gone(fi);
+	fb_write_succeeds(fi);
 	spin_lock(&fsb->inodes_lock);
 	list_del_init(&fi->sb_link.list);
 	spin_unlock(&fsb->inodes_lock);

@@ -30,4 +30,11 @@ static inline void fb_record_use(struct fb_inode *fi)
 		set_bit(FB_RECORD_USED, &fi->flags);
 }
 
+/* The file has nothing more that storage has refused. */
+static inline void fb_write_succeeds(struct fb_inode *fi)
+{
+	if (test_and_clear_bit(FB_WRITE_FAILED, &fi->flags))
+		atomic_dec(&FB_SB(fi->vfs_inode.i_sb)->nr_failing);
+}
+
 #endif

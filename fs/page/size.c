@@ -8,7 +8,7 @@
  *	durable_size	a crash leaves at least this much
  *	below_size	the same if there were no record
  *	truncate_seq	a sequence count: one more when a truncation begins, and when it ends; odd between
- *	size_to_sync	what syncfs() is about to make durable (sync/sync.c)
+ *	size_to_sync	what syncfs() is about to make durable (sync/syncfs.c)
  *
  * Recovery extends the lower file to the recorded size. If the record says "exactly", recovery also
  * truncates the lower file to it.
@@ -45,10 +45,11 @@
  */
 #include <linux/fs.h>
 
+#include "../lower/lower.h"
 #include "alloc.h"
 #include "size.h"
 
-/* So many pages a file may grow behind a truncation that isn't durable below: each of them is looked up. */
+/* How many pages a file may grow behind a truncation that isn't durable below. Each of them is looked up. */
 #define FB_EXACT_PAGES	256
 
 /**
@@ -101,7 +102,7 @@ void fb_note_size(struct fb_inode *fi, u64 word)
  */
 int fb_size_end_exact(struct fb_inode *fi, loff_t max)
 {
-	int err = vfs_fsync(fi->wb_file, 1);
+	int err = fb_fsync_below(fi, 1);
 
 	lockdep_assert_held(&fi->wb_lock);
 	if (err)

@@ -29,7 +29,7 @@ int fb_size_to_record(struct fb_inode *fi, loff_t size);
 void fb_size_synced_below(struct fb_inode *fi, const struct fb_size_seen *end);
 void fb_size_record_gone(struct fb_inode *fi);
 
-/* Whether a truncation may not be durable below. The record says so, or the next sync has to see to it. */
+/* True if a truncation may not be durable below. Its record says so, or the next sync makes it durable. */
 static inline bool fb_is_truncated(const struct fb_inode *fi)
 {
 	return test_bit(FB_SIZE_EXACT, &fi->flags) || test_bit(FB_TRUNCATED, &fi->flags);

@@ -192,7 +192,7 @@ int fb_time_to_lower(struct fb_inode *fi)
 	lockdep_assert_held(&fi->wb_lock);
 	if (fi->file == FB_NO_FILE || !fb_time_only_in_record(fi))
 		return 0;
-	err = vfs_fsync(fi->wb_file, 0);
+	err = fb_fsync_below(fi, 0);
 	if (!err)
 		fb_times_are_below(fi, &times);
 	return err;

@@ -17,7 +17,7 @@
 #include "tree.h"
 #include "vma.h"
 
-/* What of a part of one owner's lock isn't locked any more doesn't count; io_sem is held exclusively. */
+/* Gives up the pins of those pages from @pos to @end that the owner's mappings don't lock any more. */
 static void fb_pin_refresh(struct fb_inode *fi, struct fb_pin_owner owner, pgoff_t pos, pgoff_t end)
 {
 	struct fb_pin_filter filter = { .unwanted = fb_pin_is_of_owner, .arg = &owner };

@@ -2,7 +2,7 @@
 /*
  * Ranges of a file that belong in PMem, and whose they are: pin.c
  *
- * Floor 3, pin: which ranges belong in PMem, by a user's call or by a mapping, and which user is charged.
+ * Floor 4, pin: which ranges belong in PMem, by a user's call or by a mapping, and which user is charged.
  * May use: page and what is below. Used by: sync, writeback, vfs.
  */
 #ifndef FOREBAY_PIN_PIN_H

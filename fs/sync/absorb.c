@@ -77,12 +77,12 @@ static void fb_absorb_touch(struct fb_inode *fi, pgoff_t first, pgoff_t end)
 	up_read(&fi->io_sem);
 }
 
-static int fb_absorb_window(struct fb_inode *fi, pgoff_t index, pgoff_t end)
+static int fb_absorb_window(struct fb_inode *fi, pgoff_t index, pgoff_t end, unsigned int how)
 {
 	struct fb_range range;
 	int err;
 
-	err = fb_range_lock(&fi->ranges, &range, index, end - 1, FB_RANGE_EXCLUSIVE | FB_RANGE_KILLABLE);
+	err = fb_range_lock(&fi->ranges, &range, index, end - 1, FB_RANGE_EXCLUSIVE | how);
 	if (err)
 		return err;
 	end = min(end, fb_pages_in_file(fi));
@@ -95,25 +95,25 @@ static int fb_absorb_window(struct fb_inode *fi, pgoff_t index, pgoff_t end)
 	return err;
 }
 
-static int fb_absorb_range(struct fb_inode *fi, const struct fb_pages_from *range)
+static int fb_absorb_range(struct fb_inode *fi, const struct fb_pages_from *range, unsigned int how)
 {
 	pgoff_t at = range->start, end = range->end;
 	int err = 0;
 
 	for (; !err && at < min(end, fb_pages_in_file(fi)); at += FB_ABSORB_WINDOW) {
-		err = fb_absorb_window(fi, at, min(end, at + FB_ABSORB_WINDOW));
+		err = fb_absorb_window(fi, at, min(end, at + FB_ABSORB_WINDOW), how);
 		cond_resched();
 	}
 	return err;
 }
 
-static int fb_absorb_ranges(struct fb_inode *fi, struct fb_tracker *taken)
+static int fb_absorb_ranges(struct fb_inode *fi, struct fb_tracker *taken, unsigned int how)
 {
 	const struct fb_pages_from *range = fb_track_ranges(taken);
 	int err = taken->overflow ? -E2BIG : 0;
 
 	for (unsigned int i = 0; !err && i < taken->nr_ranges; i++)
-		err = fb_absorb_range(fi, &range[i]);
+		err = fb_absorb_range(fi, &range[i], how);
 	return err;
 }
 
@@ -145,12 +145,13 @@ unsigned long fb_absorb_max(const struct fb_sb *fsb)
 /**
  * fb_absorb() - make a file's volatile pages durable in PMem
  * @fi: the inode
+ * @how: ranges of pages that other tasks have locked are waited for: FB_RANGE_KILLABLE, or FB_RANGE_NOWAIT
  *
  * Context: process, under sync_lock. Sleeps.
  * Return: 0 when they are; else a negative errno: the tracker has them still, and
  * the caller has to go below.
  */
-int fb_absorb(struct fb_inode *fi)
+int fb_absorb(struct fb_inode *fi, unsigned int how)
 {
 	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
 	unsigned long pages = fb_track_count(fi);
@@ -162,7 +163,7 @@ int fb_absorb(struct fb_inode *fi)
 	if (!err) {
 		taken = fb_track_take(fi);
 		pages = taken.nr_pages;
-		err = fb_absorb_ranges(fi, &taken);
+		err = fb_absorb_ranges(fi, &taken, how);
 		if (err)
 			fb_track_again(fi, &taken);
 		else

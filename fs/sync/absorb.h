@@ -6,7 +6,7 @@
 #include "../forebay.h"
 
 unsigned long fb_absorb_max(const struct fb_sb *fsb);
-int fb_absorb(struct fb_inode *fi);
+int fb_absorb(struct fb_inode *fi, unsigned int how);
 
 /*
  * Whether pages of a file may move to PMem without a user's asking for that. A shared futex doesn't work

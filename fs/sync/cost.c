@@ -18,7 +18,7 @@
 
 /* Calls with fewer pages are taken for the call's part, others for the page's. */
 #define FB_COST_FEW	32
-/* Of the syncs that go below because that is faster, one in so many is absorbed. */
+/* One in so many of the syncs that go below because that is faster is absorbed, to measure it again. */
 #define FB_COST_TRY	32
 
 /*

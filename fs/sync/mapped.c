@@ -143,22 +143,23 @@ static bool fb_move_time_now(struct fb_inode *fi, struct file *lower)
 
 /*
  * Moves the time. syncfs(2) holds what a thaw needs. So this doesn't wait for a thaw: the next sync call
- * moves the time.
+ * moves the time. Returns false if the lower file system is frozen.
  */
-static void fb_move_time(struct fb_inode *fi, struct file *lower)
+static bool fb_move_time(struct fb_inode *fi, struct file *lower)
 {
 	struct super_block *sb = fi->lower->i_sb;
-	bool moved = false;
+	bool thawed = sb_start_write_trylock(sb), moved = false;
 
-	if (sb_start_write_trylock(sb)) {
+	if (thawed) {
 		moved = fb_move_time_now(fi, lower);
 		sb_end_write(sb);
 	}
-	if (moved)
-		return;
-	down_read(&fi->io_sem);
-	fb_note_store(fi);
-	up_read(&fi->io_sem);
+	if (!moved) {
+		down_read(&fi->io_sem);
+		fb_note_store(fi);
+		up_read(&fi->io_sem);
+	}
+	return thawed;
 }
 
 /**
@@ -182,8 +183,8 @@ void fb_time_of_stores(struct fb_inode *fi, struct file *lower)
 	fb_move_time(fi, lower);
 }
 
-/* Has the times tell of the stores so far. No mapping is left writable. */
-static void fb_take_stores(struct fb_inode *fi)
+/* Has the times tell of the stores so far, unless it returns false. No mapping is left writable. */
+static bool fb_take_stores(struct fb_inode *fi)
 {
 	lockdep_assert_held(&fi->sync_lock);
 	if (FB_SB(fi->vfs_inode.i_sb)->ps.flush_caches) {
@@ -192,7 +193,7 @@ static void fb_take_stores(struct fb_inode *fi)
 	} else {
 		fb_look_for_stores(fi);
 	}
-	fb_move_time(fi, NULL);
+	return fb_move_time(fi, NULL);
 }
 
 /**
@@ -216,23 +217,29 @@ void fb_see_stores(struct fb_inode *fi, unsigned long interval)
  * fb_end_stores() - the file's times are about to be set: no sync call moves them for a store from before
  * @fi: the inode, locked
  *
- * A sync call that is under way may be about to move the times, so this waits for it.
+ * A sync call that is under way may be about to move the times, so this waits for it. It also waits for a
+ * thaw of the lower file system, without sync_lock, as the caller will have to anyway. Otherwise the next
+ * sync call would move the times for these stores, after they were set.
  *
  * Context: process; takes sync_lock, and io_sem. Sleeps.
  * Return: 0, or -EINTR if the task is killed.
  */
 int fb_end_stores(struct fb_inode *fi)
 {
-	int err;
+	struct super_block *sb = fi->lower->i_sb;
+	bool ended;
 
 	lockdep_assert_held_write(&fi->vfs_inode.i_rwsem);
-	err = mutex_lock_killable(&fi->sync_lock);
-	if (err)
-		return err;
-	/* The next sync call may leave dirty pages mapped, and then set the flag. */
-	if ((test_bit(FB_STORED_DAX, &fi->flags) || xa_marked(&fi->index, FB_MARK_DIRTY)) &&
-	    !IS_IMMUTABLE(&fi->vfs_inode))
-		fb_take_stores(fi);
-	mutex_unlock(&fi->sync_lock);
-	return 0;
+	for (;;) {
+		if (mutex_lock_killable(&fi->sync_lock))
+			return -EINTR;
+		/* The next sync call may leave dirty pages mapped, and then set the flag. */
+		ended = (!test_bit(FB_STORED_DAX, &fi->flags) && !xa_marked(&fi->index, FB_MARK_DIRTY)) ||
+			IS_IMMUTABLE(&fi->vfs_inode) || fb_take_stores(fi);
+		mutex_unlock(&fi->sync_lock);
+		if (ended)
+			return 0;
+		sb_start_write(sb);
+		sb_end_write(sb);
+	}
 }

@@ -88,7 +88,7 @@ int fb_move_begin(struct fb_inode *fi, pgoff_t index, struct fb_incoming *in)
 
 	in->index = index;
 	in->folio = NULL;
-	in->page = fb_page_alloc(fsb);
+	in->page = fb_page_alloc(fi);
 	if (!in->page)
 		return -ENOSPC;
 	err = fb_page_reserve(fi, index);

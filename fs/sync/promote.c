@@ -207,7 +207,7 @@ void fb_promote_mapped(struct fb_inode *fi, pgoff_t first, pgoff_t last)
 int fb_wait_to_promote(struct fb_inode *fi, int err, struct fb_patience *patience)
 {
 	if (err == -ENOSPC || err == -EXFULL)
-		err = fb_wait_for_space(FB_SB(fi->vfs_inode.i_sb), err, &patience->deadline);
+		err = fb_wait_for_space(fi, err, &patience->deadline);
 	else if (err == -EBUSY && ++patience->busy <= FB_BUSY_TRIES)
 		err = schedule_timeout_killable(FB_BUSY_STEP) ? -EINTR : 0;
 	else if (err == -ENOENT)	/* went away */

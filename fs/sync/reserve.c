@@ -28,7 +28,6 @@
 #include "../page/entry.h"
 #include "../page/index.h"
 #include "reserve.h"
-#include "tracker.h"
 
 /* Pages that are appended before space is reserved: a file that is opened to add a line needs none. */
 #define FB_RESERVE_AFTER 16
@@ -52,23 +51,26 @@ bool fb_lower_is_data(struct fb_inode *fi, struct file *lower, loff_t pos)
 	       vfs_llseek(lower, pos, SEEK_HOLE) >= end;
 }
 
-/* A page that nothing was stored in leaves PMem: the lower file has the same. */
-static void fb_invalidate_unchanged(struct fb_inode *fi, pgoff_t index)
+/*
+ * A page that nothing was stored in leaves PMem: the lower file has the same. A sync call may have relied on
+ * the page. A hole that a truncation has left may not be durable below. So the lower file is synced first.
+ */
+static int fb_invalidate_unchanged(struct fb_inode *fi, struct file *lower, pgoff_t index)
 {
-	loff_t pos = (loff_t)index << PAGE_SHIFT;
 	struct fb_page *page;
+	int err;
 
 	mutex_lock(&fi->wb_lock);
+	err = vfs_fsync(lower, 1);
 	down_write(&fi->io_sem);
 	page = fb_page_find(fi, index);
-	if (page && !page->has_space) {
-		if ((page->status & FB_STATUS_STATE) != FB_STATUS_CLEAN)
-			fb_track(fi, pos, pos + PAGE_SIZE);	/* below it isn't durable yet */
+	if (!err && page && !page->has_space) {
 		unmap_mapping_pages(fi->lower->i_mapping, index, 1, false);
 		fb_pages_invalidate(fi, &page, 1);
 	}
 	up_write(&fi->io_sem);
 	mutex_unlock(&fi->wb_lock);
+	return err;
 }
 
 /**
@@ -102,11 +104,7 @@ int fb_space_for_write(struct fb_inode *fi, struct file *lower, pgoff_t index)
 		page->has_space = true;
 	up_read(&fi->io_sem);
 	fb_range_unlock(&fi->ranges, &range);
-	if (err == -EOPNOTSUPP) {
-		fb_invalidate_unchanged(fi, index);
-		err = 0;
-	}
-	return err;
+	return err == -EOPNOTSUPP ? fb_invalidate_unchanged(fi, lower, index) : err;
 }
 
 /* True if the lower file has space beyond its end. */

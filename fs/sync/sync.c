@@ -110,7 +110,7 @@ static void fb_sync_note(struct fb_inode *fi, const struct fb_sync *sync, bool d
 {
 	down_write(&fi->io_sem);
 	fb_is_below(fi);
-	/* Unless a younger one has ended. */
+	/* Not if a younger sync has ended before: its times are newer. */
 	if (!datasync && (int)(sync->number - fi->syncs_below.noted) > 0) {
 		fi->syncs_below.noted = sync->number;
 		fb_times_are_below(fi, &sync->times);
@@ -216,6 +216,7 @@ int fb_flush_truncation(struct fb_inode *fi)
 		err = fb_sync_below(fi, lower, true);
 	else
 		mutex_unlock(&fi->sync_lock);
+	mapping_set_error(fi->vfs_inode.i_mapping, err);	/* why: fb_fsync_below() */
 	__fput_sync(lower);
 	return err;
 }
@@ -253,23 +254,41 @@ int fb_sync_size(struct fb_inode *fi, const struct fb_size_seen *end, bool datas
 }
 
 /**
- * fb_is_unsynced() - whether a file has data, or a truncation, that no sync call has made durable
- * @fi: the inode; no write to it begins
+ * fb_sync_size_after_truncation() - after a lower fsync, make the size durable although a truncation came
+ * @fi: the inode
+ * @lower: an open lower file
+ * @end: the size before that fsync, as fb_see_size() found it
  *
- * Of an inode that was just read from below nothing is known, so the flag for its first sync counts as well.
- * What was appended to a page in PMem is durable but for the size, which becomes so here.
+ * The truncation may fail. Then the file is as long as it was, and the record says what it said before the
+ * sync: less, or "exactly" of an earlier truncation. So the end of the truncation is waited for.
  *
- * Context: process; takes io_sem. Sleeps.
- * Return: true if it has.
+ * Context: process, without sync_lock; takes wb_lock, then io_sem. Sleeps.
+ * Return: 0 when a crash leaves the size at @end, or to which the file was truncated since; -EINTR if the
+ * task is killed; the lower file system's error; or fb_record_lock()'s.
  */
-bool fb_is_unsynced(struct fb_inode *fi)
+int fb_sync_size_after_truncation(struct fb_inode *fi, struct file *lower, const struct fb_size_seen *end)
 {
-	struct fb_size_seen end = fb_see_size(fi);
+	struct fb_size_seen now, below;
+	int err = mutex_lock_killable(&fi->wb_lock);
 
-	if (!S_ISREG(fi->vfs_inode.i_mode))
-		return false;
-	return !fb_track_empty(&fi->tracker) || atomic_read(&fi->syncs_below.in_flight) ||
-	       fb_is_truncated(fi) || test_bit(FB_NEEDS_SYNC, &fi->flags) || fb_sync_size(fi, &end, true);
+	if (err)
+		return err;
+	now = fb_see_size(fi);
+	now.size = min(now.size, end->size);
+	below = (struct fb_size_seen){ .size = i_size_read(fi->lower), .truncate_seq = now.truncate_seq };
+	if (fi->file != FB_NO_FILE)
+		err = fb_sync_size(fi, &now, true);
+	if (err == -EAGAIN) {	/* the record tells of a truncation, and that fsync didn't end it */
+		err = fb_lower_fsync(fi, lower, true);
+		if (!err) {
+			down_write(&fi->io_sem);
+			fb_size_synced_below(fi, &below);
+			up_write(&fi->io_sem);
+			err = fb_sync_size(fi, &now, true);
+		}
+	}
+	mutex_unlock(&fi->wb_lock);
+	return err;
 }
 
 /*
@@ -307,13 +326,27 @@ static enum fb_sync_kind fb_sync_in_pmem(struct fb_inode *fi, struct file *file,
 	if (!below && !fb_track_empty(&fi->tracker)) {
 		kind = FB_SYNC_MOVE;
 		below = FB_SB(fi->vfs_inode.i_sb)->mode != FB_MODE_AUTO || !fb_may_steer(file) ||
-			fb_absorb(fi);
+			fb_absorb(fi, FB_RANGE_KILLABLE);
 		assign_bit(FB_SYNCED_IN_PMEM, &fi->flags, !below);
 	}
 	if (below || fb_sync_size(fi, &end_of_file, datasync) ||
 	    (!datasync && !fb_names_have_times(fi) && fb_sync_time(fi)) || fb_names_commit_file(fi))
 		return FB_SYNC_STORAGE;
 	return kind;
+}
+
+/* After the lower fsync: the size that only PMem has. */
+static int fb_sync_size_below(struct fb_inode *fi, struct file *lower, const struct fb_size_seen *end)
+{
+	int err;
+
+	if (READ_ONCE(fi->file) == FB_NO_FILE)	/* all is below; and what is left after a truncation is */
+		return 0;
+	err = fb_sync_size(fi, end, true);
+	if (err == -EAGAIN)
+		return fb_sync_size_after_truncation(fi, lower, end);
+	/* The worker may have taken the record since: then, too, all is below. */
+	return READ_ONCE(fi->file) == FB_NO_FILE ? 0 : err;
 }
 
 /**
@@ -351,11 +384,8 @@ int fb_sync_inode(struct fb_inode *fi, struct file *file, struct file *lower, lo
 	if (kind == FB_SYNC_STORAGE) {
 		end_of_file = fb_see_size(fi);
 		err = fb_sync_below(fi, lower, datasync);
-		/* Without a record all is below; and what is left after a truncation is. */
-		if (!err && READ_ONCE(fi->file) != FB_NO_FILE)
-			err = fb_sync_size(fi, &end_of_file, true);
-		/* The worker may have taken the record since: then, too, all is below. */
-		err = err == -EAGAIN || err == -EXFULL || err == -EOPNOTSUPP ? 0 : err;
+		if (!err)
+			err = fb_sync_size_below(fi, lower, &end_of_file);
 	} else {
 		mutex_unlock(&fi->sync_lock);
 		fb_record_use(fi);
@@ -378,8 +408,8 @@ int fb_sync_inode(struct fb_inode *fi, struct file *file, struct file *lower, lo
  * @end: last byte
  * @datasync: as for fdatasync
  *
- * Return: 0; the error of the lower fsync; or, once for each descriptor, that
- * writing back failed since the last call.
+ * Return: 0; once for each descriptor, that writing back failed since the last call; or another error. What
+ * is told once comes first: after another error the caller would try again, and take 0 for the whole truth.
  */
 int fb_fsync(struct file *file, loff_t start, loff_t end, int datasync)
 {
@@ -388,5 +418,5 @@ int fb_fsync(struct file *file, loff_t start, loff_t end, int datasync)
 	int lower_err = file_check_and_advance_wb_err(lower);
 	int upper_err = file_check_and_advance_wb_err(file);
 
-	return err ?: lower_err ?: upper_err;
+	return lower_err ?: upper_err ?: err;
 }

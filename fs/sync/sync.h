@@ -2,7 +2,7 @@
 /*
  * What sync calls make durable, and where: sync.c
  *
- * Floor 4, sync: what a sync call makes durable, and a page's way into PMem.
+ * Floor 5, sync: what a sync call makes durable, and a page's way into PMem.
  * May use: pin and what is below. Used by: writeback, vfs.
  */
 #ifndef FOREBAY_SYNC_SYNC_H
@@ -11,7 +11,7 @@
 #include "../forebay.h"
 
 int fb_sync_size(struct fb_inode *fi, const struct fb_size_seen *end, bool datasync);
-bool fb_is_unsynced(struct fb_inode *fi);
+int fb_sync_size_after_truncation(struct fb_inode *fi, struct file *lower, const struct fb_size_seen *end);
 int fb_sync_below(struct fb_inode *fi, struct file *lower, bool datasync);
 int fb_flush_truncation(struct fb_inode *fi);
 int fb_sync_inode(struct fb_inode *fi, struct file *file, struct file *lower, loff_t start, loff_t end,

@@ -232,7 +232,7 @@ int fb_fileattr_set(struct mnt_idmap *idmap, struct dentry *dentry, struct file_
 {
 	struct path lower = fb_lower_path(dentry);
 	struct inode *inode = d_inode(dentry);
-	/* Then nothing can be written back any more, and no task may store to it. */
+	/* An immutable file can't be written back any more, and no task may store to it. */
 	bool freezes = S_ISREG(inode->i_mode) && !IS_IMMUTABLE(inode) && fa->fsx_xflags & FS_XFLAG_IMMUTABLE;
 	bool thaws = S_ISREG(inode->i_mode) && IS_IMMUTABLE(inode);
 	struct fb_inode *fi = FB_I(inode);
@@ -244,7 +244,7 @@ int fb_fileattr_set(struct mnt_idmap *idmap, struct dentry *dentry, struct file_
 	err = freezes ? fb_hand_over(fi, &range, 0, LLONG_MAX, true) : 0;
 	if (err)
 		return err;
-	/* Nor can recovery do what the record says. */
+	/* Recovery can't give an immutable file the size in its record: it becomes durable below. */
 	if (freezes) {
 		fb_truncate_begin(fi);
 		err = fb_flush_size(fi);
@@ -258,7 +258,7 @@ int fb_fileattr_set(struct mnt_idmap *idmap, struct dentry *dentry, struct file_
 	}
 	if (!err)
 		fb_attr_changed(inode, fb_names_note(&rec, inode));
-	/* What a MAP_SYNC mapping has of an immutable file is no DAX page: it has to look again. */
+	/* A MAP_SYNC mapping of an immutable file has lower pages: its next access must fault. */
 	if (!err && thaws)
 		unmap_mapping_pages(fi->lower->i_mapping, 0, 0, false);
 	if (freezes) {

@@ -20,7 +20,7 @@
 #include "../page/index.h"
 #include "direct.h"
 
-/* So many pages are pinned in one go. */
+/* How many pages are pinned by one call. */
 #define FB_SPAN_PAGES	16
 
 struct fb_direct {

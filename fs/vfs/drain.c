@@ -15,7 +15,7 @@
 #include "drain.h"
 #include "place.h"
 
-/* So long and so often drain waits for tasks that may store to pages. */
+/* How long, in jiffies, and how often drain waits for tasks that may store to pages. */
 #define FB_DRAIN_STEP	(HZ / 4)
 #define FB_DRAIN_TRIES	10
 
@@ -109,7 +109,7 @@ int fb_drain(struct fb_sb *fsb)
 			break;
 		schedule_timeout_killable(FB_DRAIN_STEP);
 	}
-	/* What only the name log has is below as well, then. */
+	/* Changes that only the name log has become durable below, too. */
 	if (fsb->names && err != -EINTR)
 		err = fb_names_commit_lower(fsb) ?: err;
 	if (busy) {

@@ -40,7 +40,7 @@
 #include "fault.h"
 #include "mkwrite.h"
 
-/* So often a fault that reads waits for a busy page, before it maps that page where it is. */
+/* How often a fault that reads waits for a busy page. Then it maps that page where it is. */
 #define FB_READ_TRIES	25
 
 /*
@@ -174,11 +174,10 @@ static vm_fault_t fb_fault_sync(struct fb_inode *fi, struct vm_fault *vmf, struc
 	return fb_fault_wait(fi, err, patience);
 }
 
-/* In a MAP_SYNC mapping, or where there is another mapping that is, or a pin. */
+/* True in a MAP_SYNC mapping, and for a page that another such mapping, an attached range or a pin has. */
 static bool fb_fault_wants_dax(struct fb_inode *fi, const struct vm_fault *vmf)
 {
 	const struct vm_area_struct *vma = vmf->vma;
-
 	bool wants;
 
 	if (vma->vm_flags & VM_SYNC)

@@ -2,7 +2,7 @@
 /*
  * Regular files: file.c
  *
- * Floor 6, vfs: the kernel's entry points. Each is thin: what has to be decided, a floor below decides.
+ * Floor 8, vfs: the kernel's entry points. Each is thin: what has to be decided, a floor below decides.
  * May use: everything below. Used by: the kernel alone.
  */
 #ifndef FOREBAY_VFS_FILE_H

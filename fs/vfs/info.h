@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What is where: info.c */
+/* Which pages of a file are in PMem, and in which state: info.c */
 #ifndef FOREBAY_VFS_INFO_H
 #define FOREBAY_VFS_INFO_H
 

@@ -70,6 +70,7 @@ struct inode *fb_alloc_inode(struct super_block *sb)
 	fi->flags = 0;
 	fi->nr_pages = 0;
 	fi->nr_hot = 0;
+	fi->waits_in_vain = 0;
 	fi->flushes = 0;
 	fb_track_init(&fi->tracker);
 	fi->overwritten = 0;
@@ -84,7 +85,7 @@ struct inode *fb_alloc_inode(struct super_block *sb)
 	fi->below_time = S64_MIN;
 	fi->durable_time = S64_MIN;
 	fi->truncate_seq = 0;
-	fi->is_being_synced = false;
+	fi->looked_at_by = 0;
 	memset(&fi->names, 0, sizeof(fi->names));
 	memset(&fi->syncs_below, 0, sizeof(fi->syncs_below));
 	fi->wb_file = NULL;

@@ -9,7 +9,7 @@
 #include "../page/index.h"
 #include "direct.h"
 
-/* So much of the user's buffer is faulted in at once, in bytes. */
+/* How much of the user's buffer is faulted in at once, in bytes. */
 #define FB_FAULT_WINDOW	SZ_1M
 
 bool fb_still_bad(struct kiocb *iocb, struct iov_iter *iter, size_t window);

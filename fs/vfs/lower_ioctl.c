@@ -51,7 +51,7 @@ static const struct fb_lower_command {
 	{ FS_IOC_GET_ENCRYPTION_PWSALT,		FB_ANYONE_WRITES },
 	{ FS_IOC_MEASURE_VERITY,		FB_ANYONE },
 	{ FS_IOC_READ_VERITY_METADATA,		FB_ANYONE },
-	/* To Forebay this is storage that refuses everything: what is in PMem waits for the next mount. */
+	/* Storage refuses everything from then on. What is in PMem stays there for the next mount. */
 	{ FB_IOC_SHUTDOWN,			FB_ADMIN },
 };
 

@@ -92,10 +92,12 @@ static int fb_vma_file_error(struct file *file, const struct inode *inode)
 	return err;
 }
 
+/* The lower file is opened for reading: an fsync needs no more, and the file may be executed below. */
 static int fb_vma_file_fsync(struct file *file, loff_t start, loff_t end, int datasync)
 {
 	struct inode *inode = d_inode(backing_file_user_path(file)->dentry);
-	struct file *lower = fb_open_below(FB_I(inode));
+	struct file *lower = dentry_open(&file->f_path, O_RDONLY | O_LARGEFILE | O_NOATIME,
+					 FB_SB(inode->i_sb)->cred);
 	int err, lower_err, upper_err;
 
 	if (IS_ERR(lower))
@@ -104,7 +106,7 @@ static int fb_vma_file_fsync(struct file *file, loff_t start, loff_t end, int da
 	fput(lower);
 	lower_err = file_check_and_advance_wb_err(file);
 	upper_err = fb_vma_file_error(file, inode);
-	return err ?: lower_err ?: upper_err;
+	return lower_err ?: upper_err ?: err;	/* as fb_fsync() */
 }
 
 static long fb_vma_file_fallocate(struct file *file, int mode, loff_t offset, loff_t len)

@@ -41,7 +41,9 @@ static int fb_check_lower(struct fs_context *fc, const struct path *lower, struc
 			       "the file system of %s (%s) has rules of its own for names (casefold); make it without them",
 			       fc->source, sb->s_type->name);
 	if (sb->s_stack_depth + 1 > FILESYSTEM_MAX_STACK_DEPTH)
-		return fb_fail(fc, -EINVAL, "too many file systems stacked below %s", fc->source);
+		return fb_fail(fc, -EINVAL,
+			       "too many file systems are stacked below %s: give a directory of the file system at the bottom",
+			       fc->source);
 	return 0;
 }
 
@@ -108,6 +110,11 @@ int fb_choose_lower(struct fb_sb *fsb, struct fs_context *fc, struct ps_handle *
 	int err;
 
 	err = kern_path(fc->source, LOOKUP_FOLLOW | LOOKUP_DIRECTORY, &lower);
+	if (err == -ENOENT)
+		return fb_fail(fc, err, "cannot open the lower directory %s: there is no such directory",
+			       fc->source);
+	if (err == -ENOTDIR)
+		return fb_fail(fc, err, "cannot open the lower directory %s: it is no directory", fc->source);
 	if (err)
 		return fb_fail(fc, err, "cannot open the lower directory %s: error %d", fc->source, err);
 	err = fb_check_lower(fc, &lower, root) ?: fb_check_new_files(fc, &lower) ?:
@@ -117,7 +124,11 @@ int fb_choose_lower(struct fb_sb *fsb, struct fs_context *fc, struct ps_handle *
 	mnt = clone_private_mount(&lower);
 	if (IS_ERR(mnt)) {
 		err = PTR_ERR(mnt);
-		fb_error(fc, "cannot use the mount of %s: error %d", fc->source, err);
+		if (err == -EINVAL)
+			fb_error(fc, "cannot use the mount of %s: it is unbindable (mount --make-private ends that), or of another mount namespace",
+				 fc->source);
+		else
+			fb_error(fc, "cannot use the mount of %s: error %d", fc->source, err);
 		goto out;
 	}
 	/* Access times are the lower file system's business, as its own mount options say. */

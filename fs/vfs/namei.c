@@ -15,7 +15,7 @@
 #include "../lower/attr.h"
 #include "../lower/lower.h"
 #include "../names/begin.h"
-#include "../sync/sync.h"
+#include "../sync/replace.h"
 #include "attr.h"
 #include "dentry.h"
 #include "inode.h"
@@ -349,7 +349,7 @@ static int fb_rename(struct mnt_idmap *idmap, struct inode *old_dir, struct dent
 	struct fb_name_record rec;
 	int err;
 
-	unsynced = replaces && FB_SB(old_dir->i_sb)->names && fb_is_unsynced(FB_I(inode));
+	unsynced = replaces && FB_SB(old_dir->i_sb)->names && !fb_may_replace(FB_I(inode), idmap);
 	if (replaces)
 		fb_last_name_goes(target, true);
 	err = fb_rename_below(idmap, old_dentry, new_dentry, flags, unsynced, &rec);

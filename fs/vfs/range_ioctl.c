@@ -18,7 +18,7 @@
 #include "../sync/promote.h"
 #include "range_ioctl.h"
 
-/* So much is read from below at once, in pages. */
+/* How much is read from below at once, in pages. */
 #define FB_READ_AHEAD	((pgoff_t)512)
 
 /* Has the lower file system read the page, and moves it; waits for space. */
@@ -84,7 +84,7 @@ static int fb_pin(struct file *file, const struct fb_pin_owner *owner, pgoff_t f
 	return err;
 }
 
-/* Whether or not there are pages that could move now, as fb_record_for_pages() has it when there are. */
+/* The errors of fb_record_for_pages(), also where the file has no page that could move now. */
 static int fb_may_hold_pages(struct fb_inode *fi)
 {
 	if (IS_IMMUTABLE(&fi->vfs_inode))

@@ -19,7 +19,7 @@
 #include "io.h"
 #include "read.h"
 
-/* So often a copy may find the user's page gone again, before the bytes go by a page of the kernel's. */
+/* How often a copy may find the user's page gone again. Then the bytes go through a page of the kernel. */
 #define FB_READ_TRIES	64
 
 /*

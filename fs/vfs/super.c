@@ -49,7 +49,7 @@
 #include "sysfs.h"
 #include "xattr.h"
 
-/* So long and so often unmount waits for hardware to let go of pages. */
+/* How long and how often unmount waits until hardware no longer uses pages. */
 #define FB_BUSY_WAIT_MS	100
 #define FB_BUSY_WAITS	30
 
@@ -72,10 +72,15 @@ static int fb_sync_fs(struct super_block *sb, int wait)
 	/* Truncations first: recovery must not truncate what was appended after one. */
 	err = fb_flush_orphans(fsb);
 	err = fb_sync_all(fsb) ?: err;
-	/* What the lower file system failed to write on its own account, syncfs() tells our users. */
+	/*
+	 * syncfs() also reports what the lower file system failed to write on its own account. In one hold of
+	 * the lock: of two calls at once, the second must not find the error taken and not yet told.
+	 */
+	spin_lock(&fsb->inodes_lock);
 	lower_err = errseq_check_and_advance(&fsb->lower.mnt->mnt_sb->s_wb_err, &fsb->lower_wb_err);
 	if (lower_err)
 		errseq_set(&sb->s_wb_err, lower_err);
+	spin_unlock(&fsb->inodes_lock);
 	return err;
 }
 
@@ -144,7 +149,7 @@ static int fb_fill_super(struct super_block *sb, struct fs_context *fc)
 	int err;
 
 	if (!fc->source)
-		return fb_fail(fc, -EINVAL, "no lower directory given");
+		return fb_fail(fc, -EINVAL, "no lower directory given: mount -t forebay -o cache=/dev/pmemN DIRECTORY MOUNTPOINT");
 	if (!opt->cache)
 		return fb_fail(fc, -EINVAL, "no cache device given: mount -o cache=/dev/pmemN");
 	fsb->mode = opt->mode;
@@ -281,7 +286,7 @@ static int fb_get_tree(struct fs_context *fc)
 	return err;
 }
 
-/* By another name it may be the same device. */
+/* True if the path leads to the mount's cache device, perhaps by another name. */
 static bool fb_same_cache(const struct fb_sb *fsb, const char *path)
 {
 	dev_t dev;

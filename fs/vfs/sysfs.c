@@ -53,7 +53,7 @@ FB_ATTRIBUTE(absorb_ns, "%llu", READ_ONCE(fsb->absorbed_cost.call));
 FB_ATTRIBUTE(absorb_page_ns, "%llu", READ_ONCE(fsb->absorbed_cost.page));
 FB_ATTRIBUTE(absorb_max, "%lu", fsb->mode == FB_MODE_AUTO ? fb_absorb_max(fsb) : 0);
 FB_ATTRIBUTE(writeback_age, "%u", READ_ONCE(fsb->writeback_age));
-FB_ATTRIBUTE(last_error, "%d", READ_ONCE(fsb->last_error));
+FB_ATTRIBUTE(last_error, "%d", atomic_read(&fsb->nr_failing) ? READ_ONCE(fsb->last_error) : 0);
 FB_COUNTER_ATTRIBUTE(pages_recovered, FB_PAGES_RECOVERED);
 FB_COUNTER_ATTRIBUTE(syncs_absorbed, FB_SYNCS_ABSORBED);
 FB_COUNTER_ATTRIBUTE(syncs_lower, FB_SYNCS_LOWER);

@@ -27,14 +27,14 @@
 #include "io.h"
 #include "write.h"
 
-/* So much is passed below under one lock of its range, in bytes; the pages can't move for so long. */
+/* How much is passed below under one lock of its range, in bytes. Its pages can't move meanwhile. */
 #define FB_WRITE_PIECE	((size_t)SZ_1M)
 /*
- * So often a write finds that its page has moved, or that its source is gone again. More is a source that
- * moves with the page.
+ * How often a write may find that its page has moved, or that its source is gone again. If it happens more
+ * often, the source moves with the page.
  */
 #define FB_WRITE_TRIES	1000
-/* So many pages are written in place under one hold of io_sem. */
+/* How many pages are written in place under one hold of io_sem. */
 #define FB_WRITE_PAGES	64
 
 /* After volatile bytes were written, perhaps long after the call returned. The range is locked. */
@@ -188,7 +188,7 @@ static int fb_wait_for_move(struct fb_inode *fi, struct kiocb *iocb)
 	return err;
 }
 
-/* As much as can be written without a page fault; 0 or more bytes, or an error. -ESTALE: take a new look. */
+/* As much as can be written without a page fault; 0 or more bytes, or an error. -ESTALE: try again. */
 static ssize_t fb_write_some(struct fb_inode *fi, struct kiocb *iocb, struct iov_iter *from)
 {
 	pgoff_t index = iocb->ki_pos >> PAGE_SHIFT;

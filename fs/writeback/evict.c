@@ -23,7 +23,7 @@
 #include "turn.h"
 #include "writeback.h"
 
-/* So often pages that changed while they were written back are written back again. */
+/* How often pages that changed while they were written back are written back again. */
 #define FB_EVICT_TRIES	3
 /* Pages looked at under one hold of io_sem. */
 #define FB_EVICT_LOOK	(4 * FB_INVALIDATE_BATCH)
@@ -164,7 +164,7 @@ static bool fb_evict_batch(struct fb_inode *fi, unsigned long *index, pgoff_t la
 	return looked == FB_EVICT_LOOK || nr == FB_INVALIDATE_BATCH;
 }
 
-/* Of a range, what is clean and needn't stay goes. */
+/* Invalidates the clean pages of a range, except pinned ones. */
 static void fb_evict_clean(struct fb_inode *fi, pgoff_t first, pgoff_t last, struct forebay_dropped *result)
 {
 	unsigned long index = first;

@@ -5,6 +5,7 @@
 
 #include "../forebay.h"
 
+bool fb_reclaim_spares(struct fb_inode *fi);
 unsigned int fb_reclaim(struct fb_sb *fsb, unsigned long want);
 
 #endif

@@ -33,7 +33,7 @@ static void fb_link_move(struct fb_sb *fsb, struct fb_sb_link *link, struct list
 	spin_unlock(&fsb->inodes_lock);
 }
 
-/* From the hand on to the end of the list, or until enough records are free. */
+/* Walks from the hand to the end of the list, or until enough records are free. */
 static void fb_records_lap(struct fb_sb *fsb, bool second_chance)
 {
 	struct fb_walk walk;

@@ -88,6 +88,29 @@ static int fb_scan_pages(struct fb_sb *fsb, struct fb_found **files, struct list
 	return 0;
 }
 
+/*
+ * Keeps the files that have pages, a size or times, until their inodes are known. The records of the others
+ * become free, unless the scan has failed. Returns how many pages the files have.
+ */
+static unsigned long fb_keep_found(struct fb_sb *fsb, struct fb_found **files, bool failed)
+{
+	unsigned long pages = 0;
+	struct fb_found *found;
+
+	for (u32 file = 0; file < fsb->ps.nr_files; file++) {
+		cond_resched();
+		found = files[file];
+		if (!found)
+			continue;
+		pages += found->nr_pages;
+		if (!failed && !found->nr_pages && !found->info.size && !found->info.time)
+			fb_found_free(fsb, found);
+		else
+			fb_found_add(fsb->recovered, found);
+	}
+	return pages;
+}
+
 /**
  * fb_recover_scan() - find what a crash left
  * @fsb: the mount; its store is open, no page is in use yet
@@ -98,9 +121,8 @@ static int fb_scan_pages(struct fb_sb *fsb, struct fb_found **files, struct list
 int fb_recover_scan(struct fb_sb *fsb, struct fs_context *fc)
 {
 	struct fb_found **files;
-	unsigned long pages = 0;
+	unsigned long pages;
 	LIST_HEAD(stale);
-	u32 file;
 	int err;
 
 	fsb->recovered = kzalloc(sizeof(*fsb->recovered), GFP_KERNEL);
@@ -113,17 +135,7 @@ int fb_recover_scan(struct fb_sb *fsb, struct fs_context *fc)
 	err = fb_scan_files(fsb, files) ?: fb_scan_pages(fsb, files, &stale);
 	if (!err)
 		fb_pages_free(fsb, &stale);
-	for (file = 0; file < fsb->ps.nr_files; file++) {
-		cond_resched();
-		if (!files[file])
-			continue;
-		pages += files[file]->nr_pages;
-		if (!err && !files[file]->nr_pages && !files[file]->info.size &&
-		    !files[file]->info.time)
-			fb_found_free(fsb, files[file]);
-		else
-			fb_found_add(fsb->recovered, files[file]);
-	}
+	pages = fb_keep_found(fsb, files, err);
 	kvfree(files);
 	if (err == -EUCLEAN)
 		fb_error(fc, "%s has damaged records; nothing was changed: see forebay check",

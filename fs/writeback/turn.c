@@ -27,7 +27,7 @@
 #include "writeback.h"
 
 #define FB_TURN	HZ
-/* So many files of one cgroup are at their turn, at most. */
+/* How many files of one cgroup may be at their turn at once. */
 #define FB_TURNS_OF_GROUP	16
 
 /* What stands for the cgroup that the lower file system charges now; only to be compared with others. */

@@ -2,10 +2,13 @@
 /*
  * The worker: when pages are written back, and how many.
  *
- * It runs when free and clean pages together are less than a quarter of the cache, until they are half of
- * it; and when less than an eighth of the file records are free, until a quarter of them are (records.c).
- * It gives up clean pages when less than an eighth of the cache is free, until a quarter is; and when a sync
- * was too large for what is free, until such a sync has room (fb_cache_want_room()).
+ * It is woken when less than an eighth of the cache is free, or less than an eighth of the file records; when
+ * a task waits for one of these; and when a sync was too large for what is free. First it gives up clean
+ * pages, if less than an eighth is free until a quarter is, and for a large sync until that has room
+ * (fb_cache_want_room()). Then it takes file records back, until a quarter of them are free (records.c). It
+ * writes pages back if free and clean pages together are less than a quarter of the cache, until they are
+ * half of it; and if less than an eighth is still free, because reclaim spares what is clean (reclaim.c). Of
+ * all these, resident pages are no part.
  *
  * While a file's turn takes long (turn.c), the worker comes again soon. What that turn has made clean by then
  * can be given up.
@@ -22,18 +25,29 @@
 #include "turn.h"
 #include "worker.h"
 
-/* In jiffies, before the worker looks again: files are at their turn still, or had one in vain. */
+/* In jiffies. The worker looks again after this if files are still at their turn, or had one in vain. */
 #define FB_TURN_LOOK	(HZ / 10)
+
+/* True if free and clean pages are less than so many quarters of the cache. */
+static bool fb_ready_is_short(struct fb_sb *fsb, unsigned int of_four)
+{
+	unsigned long ready;
+
+	spin_lock(&fsb->lru_lock);
+	ready = fsb->nr_free + fsb->nr_clean - fsb->nr_resident_clean;
+	spin_unlock(&fsb->lru_lock);
+	return ready < fb_cache_part(fsb, 4) * of_four;
+}
 
 static bool fb_writeback_wanted(struct fb_sb *fsb, unsigned int of_four)
 {
-	unsigned long all, ready;
+	unsigned long out_of_sync;
 
 	spin_lock(&fsb->lru_lock);
-	all = fsb->ps.nr_pages - fsb->nr_resident;
-	ready = fsb->nr_free + fsb->nr_clean - fsb->nr_resident_clean;
+	out_of_sync = fsb->nr_out_of_sync - (fsb->nr_resident - fsb->nr_resident_clean);
 	spin_unlock(&fsb->lru_lock);
-	return ready < all / 4 * of_four;
+	/* If free pages are few after a look at the clean ones, reclaim spares those. */
+	return out_of_sync && (fb_cache_low(fsb) || fb_ready_is_short(fsb, of_four));
 }
 
 /* Visits every file once, or until enough is clean. Returns whether a file's turn takes long. */
@@ -45,10 +59,12 @@ static bool fb_writeback_round(struct fb_sb *fsb)
 
 	fb_walk_begin(fsb, &fsb->inodes, &walk);
 	while (fb_writeback_wanted(fsb, 2) && (fi = fb_walk_next(fsb, &walk))) {
-		busy = fb_turn(fi, NULL) || busy;
+		/* If enough is clean, others are wanted that reclaim doesn't spare. */
+		if (fb_ready_is_short(fsb, 2) || !fb_reclaim_spares(fi))
+			busy = fb_turn(fi, NULL) || busy;
 		iput(&fi->vfs_inode);
 		if (fb_cache_low(fsb))
-			fb_reclaim(fsb, fsb->ps.nr_pages / 4);
+			fb_reclaim(fsb, fb_cache_part(fsb, 4));
 	}
 	fb_walk_end(fsb, &walk);
 	return busy;
@@ -60,7 +76,7 @@ static void fb_make_free(struct fb_sb *fsb)
 	unsigned long want = xchg(&fsb->want_free, 0);
 
 	if (fb_cache_low(fsb))
-		want = max(want, fsb->ps.nr_pages / 4);
+		want = max(want, fb_cache_part(fsb, 4));
 	fb_reclaim(fsb, want);
 }
 
@@ -69,7 +85,8 @@ static void fb_make_free(struct fb_sb *fsb)
  * @work: fb_sb->writeback_work
  *
  * It ends before its goal, and comes again soon, if files are at their turn still. Likewise if a round makes
- * nothing clean: there are only pages that storage refuses, or that are changed again at once.
+ * nothing clean: there are only pages that storage refuses, or that are changed again at once. If it makes
+ * nothing clean, and enough is, the rest is spared: the next task that takes a page wakes the worker.
  */
 void fb_writeback_work(struct work_struct *work)
 {
@@ -86,12 +103,13 @@ void fb_writeback_work(struct work_struct *work)
 		fb_records_reclaim(fsb);
 	if (!fb_writeback_wanted(fsb, 1))
 		return;
-	while (fb_writeback_wanted(fsb, 2) && READ_ONCE(fsb->nr_out_of_sync)) {
+	while (fb_writeback_wanted(fsb, 2)) {
 		before = percpu_counter_sum(cleaned);
 		busy = fb_writeback_round(fsb);
-		if (busy || percpu_counter_sum(cleaned) == before) {
+		if (!busy && percpu_counter_sum(cleaned) != before)
+			continue;
+		if (busy || fb_ready_is_short(fsb, 2))
 			queue_delayed_work(fsb->wq, &fsb->writeback_work, FB_TURN_LOOK);
-			return;
-		}
+		return;
 	}
 }

@@ -48,6 +48,7 @@ struct fb_batch {
 	pgoff_t next, last;		/* pages that it has not looked at yet */
 	xa_mark_t mark;			/* of the pages that it writes */
 	bool more;			/* there may be some in the range */
+	bool whole;			/* the range is the whole file */
 	bool lost;			/* a page was left out because it is bad */
 	int err;
 	unsigned long cleaned;		/* pages that are clean now */
@@ -230,8 +231,10 @@ static int fb_batch_end(struct fb_inode *fi, struct fb_batch *batch, int err)
 	ps_fence(&fsb->ps);
 	batch->cleaned += clean;
 	fb_count(fsb, FB_PAGES_WRITTEN_BACK, clean);
-	WRITE_ONCE(fsb->last_error, err);
 	if (err) {
+		WRITE_ONCE(fsb->last_error, err);
+		if (!test_and_set_bit(FB_WRITE_FAILED, &fi->flags))
+			atomic_inc(&fsb->nr_failing);
 		fb_count(fsb, FB_WRITEBACK_ERRORS, 1);
 		mapping_set_error(fi->vfs_inode.i_mapping, err);
 		pr_err_ratelimited("%s: writing back inode %llu failed: error %d; its pages stay in PMem\n",
@@ -245,6 +248,8 @@ static struct fb_batch *fb_batch_alloc(struct fb_inode *fi, pgoff_t first, pgoff
 {
 	struct fb_batch *batch;
 
+	if (!xa_marked(&fi->index, FB_MARK_OUT_OF_SYNC))
+		fb_write_succeeds(fi);
 	if (!xa_marked(&fi->index, mark))
 		return NULL;
 	batch = kvmalloc(sizeof(*batch), GFP_NOFS | __GFP_NOFAIL);
@@ -253,6 +258,7 @@ static struct fb_batch *fb_batch_alloc(struct fb_inode *fi, pgoff_t first, pgoff
 	batch->last = last;
 	batch->mark = mark;
 	batch->more = true;
+	batch->whole = !first && last == ULONG_MAX;
 	batch->lost = false;
 	batch->err = 0;
 	batch->cleaned = 0;
@@ -280,13 +286,18 @@ static void fb_writeback_batch(struct fb_inode *fi, struct fb_batch *batch)
 	cond_resched();
 }
 
-/* Ends the writeback. Returns 0 or the error. */
+/*
+ * Ends the writeback. Returns 0 or the error. Only a writeback that has seen the whole file shows that
+ * storage refuses nothing of it any more.
+ */
 static int fb_batch_free(struct fb_batch *batch)
 {
 	int err;
 
 	if (!batch)
 		return 0;
+	if (batch->whole && !batch->more && !batch->err)
+		fb_write_succeeds(batch->fi);
 	err = batch->lost && !batch->err ? -EIO : batch->err;
 	kvfree(batch);
 	return err;

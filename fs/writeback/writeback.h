@@ -2,9 +2,9 @@
 /*
  * Pages are written back to the lower file: writeback.c
  *
- * Floor 5, writeback: a page's way out of PMem, when and how many; and what a crash or a deletion has left
+ * Floor 6, writeback: a page's way out of PMem, when and how many; and what a crash or a deletion has left
  * there without an inode.
- * May use: sync and what is below. Used by: vfs.
+ * May use: sync and what is below. Used by: replay, vfs.
  */
 #ifndef FOREBAY_WRITEBACK_WRITEBACK_H
 #define FOREBAY_WRITEBACK_WRITEBACK_H
