@@ -65,7 +65,9 @@ static int take_options(struct forebay_log *log, const struct forebay_log_option
 	log->chunk = taken.chunk ? taken.chunk : DEFAULT_CHUNK;
 	log->low_water = log->chunk * (taken.low_water ? taken.low_water : DEFAULT_LOW_WATER);
 	log->pre_alloc = log->chunk * (taken.pre_alloc ? taken.pre_alloc : DEFAULT_PRE_ALLOC);
-	if (log->chunk % PLACE_SIZE || log->low_water >= MAX_AHEAD || log->pre_alloc >= MAX_AHEAD) {
+	/* With a smaller chunk, and numbers of 32 bits, the products don't overflow. */
+	if (log->chunk % PLACE_SIZE || log->chunk >= MAX_AHEAD || log->low_water >= MAX_AHEAD ||
+	    log->pre_alloc >= MAX_AHEAD) {
 		errno = EINVAL;
 		return -1;
 	}

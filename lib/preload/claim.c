@@ -60,7 +60,7 @@ bool entry_claim(struct entry *entry)
 }
 
 /**
- * entry_is_parents - has a parent of this process the log, and goes on with it?
+ * entry_is_parents - whether a parent of this process has the log, and goes on with it
  * @entry: any
  *
  * If the parent has not written yet, or has ended, it doesn't.

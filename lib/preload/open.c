@@ -14,21 +14,34 @@
 
 #include "claim.h"
 #include "open.h"
+#include "others.h"
 #include "real.h"
 #include "settings.h"
 #include "table.h"
 
-/* Cuts what a crash left of a file. Returns false if another description has its lock. */
-static bool recover(int directory, const char *path)
+/* After these a file may still have what a crash left. After others no log can be made of it, either. */
+static bool is_shortage(int err)
 {
-	int fd = REAL(openat)(directory, path, O_RDWR | O_CLOEXEC);
-	bool free;
+	return err == EMFILE || err == ENFILE || err == ENOMEM || err == EIO;
+}
 
-	if (fd < 0)
-		return true;
-	free = table_recover(fd) >= 0 || errno != EBUSY;
-	REAL(close)(fd);
-	return free;
+/*
+ * Cuts what a crash left of a file: 0, or an errno; EBUSY: another description has its lock. A file that this
+ * process has open was cut at that open. Another close of it would release the program's locks by fcntl(2).
+ */
+static int recover(int directory, const char *path, const struct stat *st)
+{
+	int have = others_have(-1, -1, st), fd = -1, err = 0;
+
+	if (have > 0)
+		return 0;
+	if (!have)
+		fd = REAL(openat)(directory, path, O_RDWR | O_CLOEXEC);
+	if (fd < 0 || table_recover(fd) < 0)
+		err = errno;
+	if (fd >= 0)
+		REAL(close)(fd);
+	return is_shortage(err) || (err == EBUSY && fd >= 0) ? err : 0;
 }
 
 /**
@@ -39,40 +52,42 @@ static bool recover(int directory, const char *path)
  * @purpose: of what follows; a file that is read or written by another descriptor can't go on as a log
  *
  * Context: any thread; waits for storage.
- * Return: false if another process has the log, and not to read it: then the caller fails with EBUSY.
+ * Return: 0, or the errno with which the caller fails; EBUSY: another process has the log, and may write it.
  */
-bool open_prepare(int directory, const char *path, bool match, enum purpose purpose)
+int open_prepare(int directory, const char *path, bool match, enum purpose purpose)
 {
-	bool free = true;
 	struct entry *entry;
-	int err = errno;
+	int before = errno, err = 0;
 	struct stat st;
 
 	if (!(match || table_is_used()) || REAL(fstatat)(directory, path, &st, 0) || !S_ISREG(st.st_mode))
 		goto out;
 	entry = entry_of_file(st.st_dev, st.st_ino);
-	if (!entry && match && !recover(directory, path)) {
+	if (!entry && match)
+		err = recover(directory, path, &st);
+	if (err == EBUSY) {
 		entry = entry_of_file(st.st_dev, st.st_ino);	/* another thread has just made a log of it */
-		free = entry || purpose == TO_READ;
+		err = entry || purpose == TO_READ ? 0 : EBUSY;
 	}
 	if (!entry)
 		goto out;
 	pthread_mutex_lock(&entry->mutex);
 	if (entry_is_of(entry, st.st_dev, st.st_ino)) {
-		free = purpose == TO_READ || !entry_is_parents(entry);
+		err = purpose == TO_WRITE && entry_is_parents(entry) ? EBUSY : 0;
 		entry_leave(entry);
 	}
 	pthread_mutex_unlock(&entry->mutex);
 out:
-	errno = err;
-	return free;
+	errno = before;
+	return err;
 }
 
-/* Returns -1 with EBUSY. */
-static int refuse(const char *path)
+/* Returns -1 with @err in errno. */
+static int refuse(const char *path, int err)
 {
-	settings_say(path, "another process has this log open");
-	errno = EBUSY;
+	settings_say(path, err == EBUSY ? "another process has this log open" :
+		     "can't cut off what a crash may have left");
+	errno = err;
 	return -1;
 }
 
@@ -95,10 +110,10 @@ static int open_any(int directory, const char *path, int flags, mode_t mode)
 	bool opens = !(flags & (O_PATH | O_DIRECTORY)) && !table_opens;
 	bool match = opens && settings_match(path);
 	bool writes = (flags & O_ACCMODE) != O_RDONLY;
-	int fd;
+	int fd, err = opens ? open_prepare(directory, path, match, writes ? TO_WRITE : TO_READ) : 0;
 
-	if (opens && !open_prepare(directory, path, match, writes ? TO_WRITE : TO_READ))
-		return refuse(path);
+	if (err)
+		return refuse(path, err);
 	fd = REAL(openat)(directory, path, flags, mode);
 	if (fd < 0 || !match)
 		return fd;
@@ -107,7 +122,7 @@ static int open_any(int directory, const char *path, int flags, mode_t mode)
 	if (!entry_add(fd, flags))
 		return fd;
 	REAL(close)(fd);
-	return refuse(path);
+	return refuse(path, EBUSY);
 }
 
 /* The argument after @flags. It stands there only if they say so. */
@@ -167,15 +182,25 @@ CALL int __openat64_2(int directory, const char *path, int flags)
 static int prepare_stream(const char *path, const char *mode)
 {
 	bool writes = mode[0] != 'r' || strchr(mode, '+');
+	int err = open_prepare(AT_FDCWD, path, settings_match(path), writes ? TO_WRITE : TO_READ);
 
-	if (open_prepare(AT_FDCWD, path, settings_match(path), writes ? TO_WRITE : TO_READ))
-		return 0;
-	return refuse(path);
+	return err ? refuse(path, err) : 0;
+}
+
+/* The stream of prepare_stream(), once it is open. */
+static FILE *opened(FILE *stream, const char *path)
+{
+	int err = errno;
+
+	if (stream && settings_match(path))
+		leave_others(fileno(stream));
+	errno = err;
+	return stream;
 }
 
 CALL FILE *fopen(const char *path, const char *mode)
 {
-	return prepare_stream(path, mode) ? NULL : REAL(fopen)(path, mode);
+	return prepare_stream(path, mode) ? NULL : opened(REAL(fopen)(path, mode), path);
 }
 
 CALL FILE *fopen64(const char *path, const char *mode)
@@ -200,9 +225,10 @@ CALL FILE *freopen(const char *restrict path, const char *restrict mode, FILE *r
 	forget(fileno(stream));
 	errno = err;
 	if (!prepare_stream(path, mode))
-		return REAL(freopen)(path, mode, stream);
+		return opened(REAL(freopen)(path, mode, stream), path);
+	err = errno;
 	REAL(fclose)(stream);
-	errno = EBUSY;
+	errno = err;
 	return NULL;
 }
 

@@ -7,6 +7,6 @@
 
 enum purpose { TO_READ, TO_WRITE };
 
-bool open_prepare(int directory, const char *path, bool match, enum purpose purpose);
+int open_prepare(int directory, const char *path, bool match, enum purpose purpose);
 
 #endif

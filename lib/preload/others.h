@@ -3,9 +3,8 @@
 #ifndef FOREBAY_LIB_PRELOAD_OTHERS_H
 #define FOREBAY_LIB_PRELOAD_OTHERS_H
 
-#include <stdbool.h>
 #include <sys/stat.h>
 
-bool others_have(int fd, int own, const struct stat *file);
+int others_have(int fd, int own, const struct stat *file);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The calls of libc behind ours. Files of preload/ from the ground up: real, settings, others, table, claim;
- * open, write, size, old and leave stand side by side on these.
+ * inherit, open, write, size, old and leave stand side by side on these.
  *
  * off_t has 64 bits: open() and open64() are the same, and the like.
  */

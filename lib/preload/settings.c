@@ -20,7 +20,7 @@ static char *patterns[MAX_PATTERNS];
 static int nr_patterns;
 static struct forebay_log_options options = { .size = sizeof(options) };
 
-__attribute__((constructor))
+__attribute__((constructor(101)))
 static void read_settings(void)
 {
 	const char *asked = getenv("FOREBAY_LOG_PATTERNS"), *sizes = getenv("FOREBAY_LOG_SIZES");
@@ -69,19 +69,42 @@ const struct forebay_log_options *settings_options(void)
 }
 
 /**
+ * settings_match_descriptor - whether an open file is to be a log
+ * @fd: any number
+ * @path: set to its path, if the descriptor is open
+ *
+ * Context: any thread.
+ * Return: true if a pattern matches the path.
+ */
+bool settings_match_descriptor(int fd, char path[PATH_MAX])
+{
+	char name[40];
+	ssize_t length;
+
+	snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+	length = readlink(name, path, PATH_MAX - 1);
+	if (length < 0)
+		return false;
+	path[length] = '\0';
+	return settings_match(path);
+}
+
+/**
  * settings_say - tell the user on standard error; errno stays as it is
  * @path: what it is about
  * @what: what is wrong with it
  *
+ * Says nothing if that may be a log: recovery finds nothing in a log that has something else behind its last
+ * page.
  * Context: any thread.
  */
 void settings_say(const char *path, const char *what)
 {
-	char text[512];
+	char text[512], standard_error[PATH_MAX];
 	int err = errno;
 	int length = snprintf(text, sizeof(text), "forebay log-preload: %s: %s\n", path, what);
 
-	if (length > 0)
+	if (length > 0 && !settings_match_descriptor(2, standard_error))
 		syscall(SYS_write, 2, text, strlen(text));
 	errno = err;
 }

@@ -126,6 +126,15 @@ CALL off_t lseek(int fd, off_t offset, int whence)
 CALL off64_t lseek64(int fd, off64_t offset, int whence)
 	SAME_AS("lseek");
 
+/* Before the file is cut by the kernel. The caller holds the entry's mutex. */
+static void prepare_cut(struct entry *entry)
+{
+	if (entry->appends)
+		entry_settle(entry);	/* the next write is at the end, wherever that is then */
+	else
+		entry_leave(entry);
+}
+
 CALL int ftruncate(int fd, off_t length)
 {
 	struct entry *entry = entry_find(fd);
@@ -134,10 +143,7 @@ CALL int ftruncate(int fd, off_t length)
 	if (!entry)
 		return REAL(ftruncate)(fd, length);
 	pthread_mutex_lock(&entry->mutex);
-	if (entry->appends)
-		entry_settle(entry);
-	else
-		entry_leave(entry);
+	prepare_cut(entry);
 	if (entry_is_parents(entry)) {
 		errno = EIO;
 		ret = -1;
@@ -160,7 +166,7 @@ static int cut(struct entry *entry, const struct stat *st, const char *path, off
 	pthread_mutex_lock(&entry->mutex);
 	still = entry_is_of(entry, st->st_dev, st->st_ino);
 	if (still)
-		entry_settle(entry);
+		prepare_cut(entry);
 	if (still && entry_is_parents(entry))
 		errno = EBUSY;
 	else
@@ -173,12 +179,14 @@ CALL int truncate(const char *path, off_t length)
 {
 	struct stat st;
 	struct entry *entry = entry_of_path(AT_FDCWD, path, &st);
+	int err;
 
 	if (entry)
 		return cut(entry, &st, path, length);
-	if (!settings_match(path) || open_prepare(AT_FDCWD, path, true, TO_WRITE))
+	err = settings_match(path) ? open_prepare(AT_FDCWD, path, true, TO_WRITE) : 0;
+	if (!err)
 		return REAL(truncate)(path, length);
-	errno = EBUSY;
+	errno = err;
 	return -1;
 }
 

@@ -75,7 +75,7 @@ static void after_fork_in_parent(void)
 	pthread_mutex_unlock(&table_mutex);
 }
 
-__attribute__((constructor))
+__attribute__((constructor(102)))
 static void begin(void)
 {
 	claims = mmap(NULL, NR_CLAIMS * sizeof(*claims), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
@@ -162,7 +162,7 @@ bool entry_is_of(const struct entry *entry, dev_t device, ino_t inode)
 	return entry->device == device && entry->inode == inode;
 }
 
-/* At most one of several entries of a file is not left: that one is found. The caller holds table_mutex. */
+/* At most one entry of a file has not been left. That one is found, if there is one. Under table_mutex. */
 static struct entry *find_file(dev_t device, ino_t inode)
 {
 	struct entry *found = NULL;

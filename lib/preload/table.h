@@ -18,7 +18,7 @@
 /* Larger numbers are never logs. */
 #define MAX_FD	65536
 
-/* Of a claim: a process has the log, or all write by themselves. */
+/* State of a claim. TAKEN: a process has the log. PLAIN: all processes write by themselves. */
 enum { FREE, TAKEN, PLAIN };
 
 struct entry {

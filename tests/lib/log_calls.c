@@ -40,12 +40,17 @@ static void sizes(const char *path)
 	printf(" %lld %lld %lld\n", (long long)a.st_size, (long long)b.st_size, (long long)lseek(fd, 0, SEEK_CUR));
 }
 
-static void cut(void)
+static void cut(const char *path)
 {
 	struct stat st;
+	off_t size;
 
 	fstat(fd, &st);
-	printf("ftruncate %d\n", ftruncate(fd, st.st_size - st.st_size % 5));
+	size = st.st_size - st.st_size % 5;
+	if (rand() % 2)
+		printf("ftruncate %d\n", ftruncate(fd, size));
+	else
+		printf("truncate %d\n", truncate(path, size));
 }
 
 /* The child writes nothing, but opens, closes and ends, as one of Redis does. */
@@ -77,7 +82,7 @@ static void step(const char *path, int kind)
 	else if (kind < 31)
 		sizes(path);
 	else if (kind == 31)
-		cut();
+		cut(path);
 	else if (kind == 32)
 		child(path);
 	else if (kind == 33)

@@ -113,7 +113,10 @@ def test_without_fstab(tmp_path, generate):
     folder = generate()
     (tmp_path / "fstab").unlink()
     generator = tmp_path / "usr/lib/systemd/system-generators/forebay-generator"
-    subprocess.run([generator, folder, folder, folder], env={**os.environ, "SYSTEMD_FSTAB": str(tmp_path / "fstab")}, check=True)
+    before = sorted(folder.rglob("*"))
+    done = subprocess.run([generator, folder, folder, folder], env={**os.environ, "SYSTEMD_FSTAB": str(tmp_path / "fstab")},
+                          check=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    assert done.stdout == b"" and sorted(folder.rglob("*")) == before
 
 
 def test_systemd_has_nothing_against_it(generate):

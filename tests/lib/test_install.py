@@ -99,6 +99,16 @@ def test_uninstall_disables_the_units(tmp_path):
     assert {path.name for path in wants.iterdir()} == {"foreign@fast.service", "forebay-writelog@other.service"}
 
 
+def test_uninstall_deletes_the_metrics(tmp_path):
+    """node_exporter would go on to report the last numbers."""
+    folder = tmp_path / "var/lib/prometheus/node-exporter"
+    folder.mkdir(parents=True)
+    for name in "forebay.prom", "foreign.prom":
+        (folder / name).touch()
+    subprocess.run(["make", "-s", "-C", ROOT / "packaging", "uninstall", f"DESTDIR={tmp_path}", "PREFIX=/usr"], check=True)
+    assert [path.name for path in folder.iterdir()] == ["foreign.prom"]
+
+
 def test_uninstall_takes_the_python_module_too(tmp_path):
     subprocess.run(["make", "-s", "-C", ROOT / "lib", "O=../build/lib", "install-python", f"DESTDIR={tmp_path}", "PREFIX=/usr"], check=True)
     assert {os.path.basename(name) for name in files(tmp_path)} == {"forebay.py", "_forebay.abi3.so"}

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """libforebay-log off forebay: appends and their ends, after each kind of crash, on a disk's file system and on tmpfs."""
 
+import ctypes
+import errno
 import os
 import random
 import signal
@@ -144,6 +146,21 @@ def test_bytes_that_look_like_a_place(driver, tmp_path):
         assert file.read_bytes() == contents
 
 
+class Options(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_size_t), ("chunk", ctypes.c_size_t), ("low_water", ctypes.c_uint), ("pre_alloc", ctypes.c_uint)]
+
+
+@pytest.mark.parametrize("chunk, low_water, pre_alloc", [(1 << 62, 0, 0), (1 << 60, 16, 32), (1 << 33, 1, 2), (1 << 32, 2, (1 << 32) - 1)])
+def test_sizes_that_are_too_large(driver, tmp_path, chunk, low_water, pre_alloc):
+    """16 GiB ahead, and more: also where 64 bits don't hold the product."""
+    library = ctypes.CDLL(driver.parent / "lib/libforebay-log.so", use_errno=True)
+    library.forebay_log_open.restype = ctypes.c_void_p
+    fd = os.open(tmp_path / "log", os.O_RDWR | os.O_CREAT)
+    options = Options(ctypes.sizeof(Options), chunk, low_water, pre_alloc)
+    assert not library.forebay_log_open(fd, ctypes.byref(options)) and ctypes.get_errno() == errno.EINVAL
+    os.close(fd)
+
+
 def test_threads(driver, file):
     """Lines of four threads that append, sync and settle are whole, each thread's in its order."""
     drive(driver, file, "threads", 4, 3000, chunk=4096)
@@ -193,7 +210,7 @@ def test_a_failed_write_that_the_worker_hears_of(driver, faulty, tmp_path):
 def test_no_more_threads(driver, faulty, tmp_path):
     """The append fails, and doesn't try for ever; the file keeps its size."""
     done = subprocess.run([driver, tmp_path / "log", str(CHUNK), "append", "10"], stdout=subprocess.PIPE, text=True, check=False,
-                          env=faulty("thread"), timeout=10)
+                          env=faulty("thread"), timeout=60)
     assert (done.returncode, done.stdout) == (1, f"append: {os.strerror(11)}\n")
     assert (tmp_path / "log").stat().st_size == 0
 

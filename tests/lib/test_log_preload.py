@@ -2,6 +2,7 @@
 """forebay log-preload off forebay: calls return what they return without it, and leave the same file; processes that share a log;
 Redis, killed and started again."""
 
+import contextlib
 import os
 import shutil
 import signal
@@ -39,6 +40,16 @@ def run(command, env=None, status=0):
                           check=False, timeout=60)
     assert done.returncode == status, done.stdout
     return done.stdout
+
+
+@contextlib.contextmanager
+def held_log(log, preload):
+    """Another process makes a log with 1,000 bytes, and has it open meanwhile."""
+    program = "import os, sys\nfd = os.open(sys.argv[1], 65)\nos.write(fd, b'x' * 1000)\nprint(1, flush=True)\nsys.stdin.read()"
+    with subprocess.Popen([sys.executable, "-c", program, log], env=preload, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        holder.stdout.readline()
+        yield holder
+        holder.communicate()
 
 
 @pytest.mark.parametrize("end", [[], ["kill"]], ids=["exit", "kill"])
@@ -232,6 +243,101 @@ def test_opened_twice(preload, tmp_path):
     assert run(words, preload) == "x" * 100 + "y" * 10 + "\n000111000\n"
 
 
+STREAM = """
+import ctypes, os, sys, threading, time
+libc = ctypes.CDLL(None)
+libc.fopen.restype = ctypes.c_void_p
+libc.fputs.argtypes = ctypes.c_char_p, ctypes.c_void_p
+libc.fclose.argtypes = ctypes.c_void_p,
+def print_lines(log):
+    together.wait()
+    stream = libc.fopen(log.encode(), b"a")
+    for line in range(5): libc.fputs(b"printed\\n", stream)
+    libc.fclose(stream)
+def write_lines(log):
+    together.wait()
+    time.sleep(0.2)
+    fd = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    for line in range(5): os.write(fd, b"written\\n")
+    time.sleep(0.6)
+    os.close(fd)
+together = threading.Barrier(2)
+for log in range(3):
+    threads = [threading.Thread(target=work, args=(f"{sys.argv[1]}/{log}.log",)) for work in (print_lines, write_lines)]
+    for thread in threads: thread.start()
+    for thread in threads: thread.join()
+"""
+
+
+def test_stream_while_it_is_opened(preload, tmp_path):
+    """A thread prints to a stream of a file of which another thread makes a log meanwhile; no line is lost."""
+    slow = tmp_path / "slow.so"
+    run(["gcc", "-D_GNU_SOURCE", "-fPIC", "-shared", "-o", slow, ROOT / "tests/lib/log_faulty.c"])
+    run([sys.executable, "-c", STREAM, tmp_path], {**preload, "LD_PRELOAD": f"{preload['LD_PRELOAD']}:{slow}", "LOG_FAULT": "fopen"})
+    assert [sorted((tmp_path / f"{log}.log").read_text().split()) for log in range(3)] == [["printed"] * 5 + ["written"] * 5] * 3
+
+
+LOCKS = """
+import fcntl, os, subprocess, sys
+fd = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
+fcntl.lockf(fd, fcntl.LOCK_EX)
+os.stat(sys.argv[1])
+other = os.open(sys.argv[1], os.O_WRONLY)
+subprocess.run([sys.executable, "-c", "import fcntl, sys; fcntl.lockf(open(sys.argv[1], 'r+'), fcntl.LOCK_EX | fcntl.LOCK_NB)", sys.argv[1]],
+               env={}, check=False)
+"""
+
+
+def test_locks_of_the_program(preload, tmp_path):
+    """A program that has a lock on its file keeps it, though the preload looks at the file."""
+    assert "BlockingIOError" in run([sys.executable, "-c", LOCKS, tmp_path / "a.log"], preload)
+
+
+@pytest.mark.parametrize("does", ["os.open(sys.argv[1], os.O_WRONLY | os.O_APPEND)", "os.truncate(sys.argv[1], 10**6)",
+                                  "assert libc.fopen(sys.argv[1].encode(), b'a'), f'Errno {ctypes.get_errno()}'"])
+def test_no_descriptor(preload, calls, tmp_path, does):
+    """A program that has one left can't write behind what a crash left: cutting that takes two."""
+    log = tmp_path / "a.log"
+    run([calls, log, 1, 30, "append", "kill"], preload, -signal.SIGKILL)
+    before = log.read_bytes()
+    program = "import ctypes, os, resource, sys\nlibc = ctypes.CDLL(None, use_errno=True)\nlast = os.dup(0)\nos.close(last)\n" \
+        f"resource.setrlimit(resource.RLIMIT_NOFILE, (last + 1, last + 1))\n{does}"
+    assert "Errno 24" in run([sys.executable, "-c", program, log], preload, 1)
+    assert log.read_bytes() == before
+
+
+@pytest.mark.parametrize("mode, seeks", [("ab", 0), ("r+b", 0), ("r+b", 1), ("rb", 0)])
+def test_inherited(preload, calls, tmp_path, mode, seeks):
+    """A shell without the preload opens the file: what a crash left is cut before the program writes or reads. A position behind it
+    is at the end then."""
+    log, copy = tmp_path / "a.log", tmp_path / "b.log"
+    run([calls, log, 1, 30, "append", "kill"], preload, -signal.SIGKILL)
+    shutil.copy(log, copy)
+    run(["wc", "-c", copy], preload)
+    whole = copy.read_bytes()
+    assert len(log.read_bytes()) > len(whole)
+    with open(log, mode, buffering=0) as file:
+        file.seek(0, os.SEEK_END if seeks else os.SEEK_SET)
+        if mode == "rb":
+            assert subprocess.run(["cat"], stdin=file, stdout=subprocess.PIPE, env=preload, check=True).stdout == whole
+        else:
+            subprocess.run(["echo", "end"], stdout=file, env=preload, check=True)
+    assert log.read_bytes() == {"ab": whole + b"end\n", "r+b": whole + b"end\n" if seeks else b"end\n" + whole[4:], "rb": whole}[mode]
+
+
+def test_inherited_from_no_crash(preload, tmp_path):
+    """Another process has the log, which is said; a reader, and a file with another name, are not told of."""
+    log = tmp_path / "a.log"
+    with held_log(log, preload):
+        size = log.stat().st_size
+        for mode, told in ("ab", True), ("rb", False):
+            with open(log, mode) as file:
+                said = subprocess.run(["true"], stdin=file, stderr=subprocess.PIPE, text=True, env=preload, check=True).stderr
+            assert ("a.log: another process has this log open" in said) == told and (said == "") != told
+        assert log.stat().st_size == size
+    assert log.stat().st_size == 1000
+
+
 def test_stat_while_it_is_opened(preload, tmp_path):
     """A thread that asks for the file's size again and again doesn't make an open fail."""
     program = "import os, sys, threading\ndef ask():\n while going: os.stat(sys.argv[1])\ngoing = True\n" \
@@ -258,14 +364,11 @@ def test_rare_calls(preload, tmp_path, how):
 def test_one_writer(preload, tmp_path):
     """Another process is refused, and the file keeps its size: also O_TRUNC comes too late."""
     log = tmp_path / "a.log"
-    with subprocess.Popen([sys.executable, "-c", "import os, sys, time\nfd = os.open(sys.argv[1], 65)\nos.write(fd, b'x' * 1000)\n"
-                           "print(1, flush=True)\nsys.stdin.read()", log], env=preload, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
-        holder.stdout.readline()
+    with held_log(log, preload):
         size = log.stat().st_size
         said = run([sys.executable, "-c", "import os, sys\nos.open(sys.argv[1], os.O_WRONLY | os.O_TRUNC)", log], preload, 1)
         assert "another process has this log open" in said and "Errno 16" in said
         assert log.stat().st_size == size > 1000
-        holder.communicate()
     assert log.read_bytes() == b"x" * 1000
 
 

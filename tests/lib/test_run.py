@@ -37,6 +37,22 @@ def test_a_name_that_nothing_has(table, monkeypatch, capsys, options):
     assert "no test was run" in capsys.readouterr().out
 
 
+def test_a_boot_that_selects_nothing(table, monkeypatch):
+    """It fails, unless files or tests were asked for by name: these may be another boot's."""
+    monkeypatch.setattr(table, "command_for", lambda *_: ["sh", "-c", f"exit {table.NOTHING_SELECTED}"])
+    for only, extra, status in (None, [], table.NOTHING_SELECTED), (["io"], [], 0), (None, ["-k", "flock"], 0):
+        assert table.boot("calls", "stock", only, extra, 60, [], lambda line: None) == (status, {}, [])
+
+
+def test_a_failed_assertion_in_a_thread_fails_the_test(table, tmp_path):
+    """pytest itself only warns. The Makefile says the same as tests/run."""
+    (tmp_path / "test_it.py").write_text("import threading\n\n\ndef fails():\n    assert False\n\n\ndef test_it():\n"
+                                         "    thread = threading.Thread(target=fails)\n    thread.start()\n    thread.join()\n", encoding="ascii")
+    done = subprocess.run([*table.PYTEST, tmp_path], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    assert done.returncode == pytest.ExitCode.TESTS_FAILED and "1 failed" in done.stdout, done.stdout[-2000:]
+    assert " ".join(table.THREADS) in (ROOT / "Makefile").read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize("folder", ["vm", "attack"])
 def test_files_for_the_guest_are_refused_elsewhere(folder):
     """They format /dev/nvme0n1 and /dev/pmem0, and remove all mapped devices."""

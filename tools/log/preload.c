@@ -18,6 +18,7 @@
 #define LIBRARY		"libforebay-log-preload.so"
 #define PATTERN		"*.incr.aof"
 #define MAX_PATTERNS	4096
+#define MAX_AHEAD	(16ULL << 30)	/* of the library, in bytes */
 
 enum { OPT_PATTERN = 1, OPT_CHUNK, OPT_LOW_WATER, OPT_PRE_ALLOC };
 
@@ -86,6 +87,11 @@ static enum exit_status start(char **command, const char *patterns, const char *
 		advice("make install (in Forebay's sources), or install the package forebay.");
 		return FAILED;
 	}
+	if (strpbrk(library, " :")) {
+		problem("%s has a space or a colon in its path, and LD_PRELOAD can't name it", library);
+		advice("Install Forebay, or build it in another folder.");
+		return FAILED;
+	}
 	if (!set_environment(library, *patterns ? patterns : PATTERN, sizes)) {
 		problem("out of memory");
 		return FAILED;
@@ -130,6 +136,8 @@ static enum exit_status log_preload(const struct verb *verb, int argc, char **ar
 			return usage_problem(verb, "%s %s: not a number of chunks from 1 to 1024",
 					     low_water ? "--pre-allocate" : "--low-water", optarg);
 	}
+	if (chunk * low_water >= MAX_AHEAD || chunk * pre_alloc >= MAX_AHEAD)
+		return usage_problem(verb, "--low-water and --pre-allocate: so many chunks have 16G or more");
 	if (optind == argc)
 		return usage_problem(verb, "expected a command");
 	snprintf(sizes, sizeof(sizes), "%llu %u %u", (unsigned long long)chunk, low_water, pre_alloc);

@@ -47,7 +47,7 @@ static bool has_no_linker(int fd)
 }
 
 /**
- * is_static - is this a program under which no library can be put?
+ * is_static - whether this is a program under which no library can be put
  * @command: its path, or its name to be looked for in PATH
  *
  * Return: false also for a script, and if it can't be read.
