@@ -270,13 +270,28 @@ def test_removal_is_refused_in_use(machine, control, program, script, advice):
 def test_timer_of_the_metrics(machine, control):
     """It stops with a removal, and neither with an upgrade nor with a removal that is refused."""
     (machine.folder / "run/systemd/system").mkdir(parents=True)
-    machine.program("systemctl", 'echo "systemctl $*"')
+    machine.program("systemctl", '[ "$1" = is-active ] || echo "systemctl $*"')
     prerm = control("forebay") / "prerm"
     assert machine.run(prerm, "upgrade", "0.2.0") == (0, "")
     assert machine.run(prerm, "remove") == (0, "systemctl stop forebay-metrics.timer forebay-metrics.service\n")
     machine.program("findmnt", "echo /srv/db")
     status, said = machine.run(prerm, "remove")
     assert status == 1 and "systemctl" not in said, said
+
+
+@pytest.mark.parametrize("active", [True, False])
+def test_timer_after_a_removal_that_is_aborted(machine, control, active):
+    """dpkg may give a removal up behind prerm. The timer goes on if it ran before."""
+    (machine.folder / "run/systemd/system").mkdir(parents=True)
+    machine.program("systemctl", f'[ "$1" != is-active ] || exit {0 if active else 3}; echo "systemctl $*"')
+    assert machine.run(control("forebay") / "postinst", "abort-remove") == (0, "")
+    machine.run(control("forebay") / "prerm", "remove")
+    again = "systemctl start forebay-metrics.timer\n" if active else ""
+    assert machine.run(control("forebay") / "postinst", "abort-remove") == (0, again)
+    assert machine.run(control("forebay") / "postinst", "abort-remove") == (0, "")
+    machine.run(control("forebay") / "prerm", "remove")
+    machine.run(control("forebay") / "postrm", "remove")
+    assert not [path.name for path in (machine.folder / "run").iterdir() if path.is_file()]
 
 
 @pytest.mark.parametrize("image", ["log-used", "log-cut", "cache-used", "cache-cut", "cache-decided"])

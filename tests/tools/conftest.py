@@ -93,10 +93,20 @@ def fuzz_log():
 def forebay(command):
     """Runs the command; returns status, standard output and standard error."""
     def run(*arguments, **environment):
-        done = subprocess.run([command, *map(str, arguments)], capture_output=True, text=True, timeout=60,
+        done = subprocess.run([command, *map(str, arguments)], capture_output=True, text=True, timeout=300,
                               stdin=subprocess.DEVNULL, env={**os.environ, "LC_ALL": "C.UTF-8", **environment})
         return Result(done.returncode, done.stdout, done.stderr)
     return run
+
+
+def stop_for_two_seconds(running):
+    """Stops a run of the command once its progress has a thread, and lets it go on."""
+    threads = Path(f"/proc/{running.pid}/task")
+    while running.poll() is None and len(list(threads.iterdir())) < 2:
+        time.sleep(0.001)
+    running.send_signal(signal.SIGSTOP)
+    time.sleep(2.3)
+    running.send_signal(signal.SIGCONT)
 
 
 def said_by_a_slow_run(*arguments):
@@ -104,13 +114,8 @@ def said_by_a_slow_run(*arguments):
     stopped once its progress has a thread; on a busy host it may end before, and is tried again."""
     for _ in range(5):
         with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
-            threads = Path(f"/proc/{running.pid}/task")
-            while running.poll() is None and len(list(threads.iterdir())) < 2:
-                time.sleep(0.001)
-            running.send_signal(signal.SIGSTOP)
-            time.sleep(2.3)
-            running.send_signal(signal.SIGCONT)
-            said = running.communicate(timeout=20)[1]
+            stop_for_two_seconds(running)
+            said = running.communicate(timeout=120)[1]
         assert running.returncode == DONE
         if said:
             break

@@ -7,7 +7,8 @@
  *	create NAME TABLE, reload NAME TABLE, resume NAME, remove NAME, message NAME WORDS
  *
  * A file in the folder "answers", named like such a line, holds the result of the request: "ERRNO TIMES SECONDS
- * TEXT". The request fails with ERRNO so many TIMES, and takes SECONDS. TEXT is the answer to a message.
+ * TEXT". The request fails with ERRNO so many TIMES, and takes SECONDS; then, while there is a file "hold", up to a
+ * minute more. TEXT is the answer to a message.
  *
  * $FAKE_SIGNAL is sent to a process as soon as it has forked; $FAKE_BYTES is the size of every block device.
  */
@@ -82,6 +83,8 @@ static bool told(struct dm_task *task, const char *what, const char *more)
 		return true;
 	strcpy(task->text, text + at);
 	sleep(seconds);
+	for (int step = 0; step < 6000 && !access(path(".", "hold"), F_OK); step++)
+		usleep(10000);
 	if (!times)
 		return true;
 	snprintf(left, sizeof(left), "%d %d %d %s", err, times - 1, seconds, task->text);

@@ -70,6 +70,14 @@ static void log_entry(enum wl_op op, char **argv)
 	wl_commit(&wl, &slot);
 }
 
+static void seal_gen(char **argv)
+{
+	struct wl_gen_info info;
+
+	assert(!wl_gen_read(&wl, atoi(argv[0]), &info));
+	wl_gen_seal(&wl, atoi(argv[0]), info.id, atoi(argv[1]));
+}
+
 /* How many words the command at @argv takes. */
 static int run(char **argv)
 {
@@ -82,7 +90,7 @@ static int run(char **argv)
 	if (!strcmp(*argv, "discard"))
 		return log_entry(WL_OP_DISCARD, argv + 1), 3;
 	if (!strcmp(*argv, "seal"))
-		return wl_gen_seal(&wl, atoi(argv[1]), atoi(argv[2])), 3;
+		return seal_gen(argv + 1), 3;
 	if (!strcmp(*argv, "free"))
 		return wl_gen_free(&wl, atoi(argv[1])), 2;
 	assert(!strcmp(*argv, "offsets"));

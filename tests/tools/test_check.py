@@ -20,12 +20,13 @@ def damaged(forebay, image, arguments=()):
     return result
 
 
-@pytest.mark.parametrize("verb, doing", [("check", "being checked"), ("format", "being formatted")])
+@pytest.mark.parametrize("verb, doing", [("check", "being checked"), ("format --force", "being formatted"), ("format", "being read"),
+                                         ("status", "being read")])
 def test_says_that_it_goes_on(command, blank, verb, doing):
     """If it takes long."""
     image = blank(8 << 30)
     subprocess.run([command, "format", image], stdout=subprocess.DEVNULL, check=True)
-    assert said_by_a_slow_run(command, verb, image).startswith(f"{image}: {doing}, 2 s so far\n")
+    assert said_by_a_slow_run(command, *verb.split(), image).startswith(f"{image}: {doing}, 2 s so far\n")
 
 
 @pytest.mark.parametrize("noun", [(), ("writelog",)], ids=["cache", "log"])

@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The man pages and the completion say what the command does, and get installed."""
 
+import contextlib
 import os
+import pty
 import re
 import shlex
 import shutil
 import subprocess
+import threading
+import time
 
 import pytest
 
@@ -70,9 +74,103 @@ def test_overview_leads_to_the_page_of_a_verb(verb):
 
 
 def complete(*words, stubs=""):
-    script = f'. "{COMPLETION}"; {stubs} COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _forebay; printf "%s\\n" "${{COMPREPLY[@]}}"'
-    done = subprocess.run(["bash", "-c", script, "bash", *words], capture_output=True, text=True, check=True)
+    """What is offered for the last word. Words are given as bash splits them, "=" and ":" alone."""
+    line = re.sub(r" ?(?<![^ ])([=:]+)(?![^ ]) ?", r"\1", " ".join(words))
+    typed = "" if re.fullmatch("[=:]+", words[-1]) else words[-1].lstrip("'\"")
+    script = f'. "{COMPLETION}"; {stubs} COMP_LINE=$1; shift; typed=$1; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); ' \
+             '_forebay forebay "$typed"; printf "%s\\n" "${COMPREPLY[@]}"'
+    done = subprocess.run(["bash", "-c", script, "bash", line, typed, *words], capture_output=True, text=True, check=True)
     return [word for word in done.stdout.split("\n") if word]
+
+
+class Shell:
+    """A bash in which forebay only writes down its arguments, and each line ends with a tab."""
+
+    def __init__(self, folder, setup=""):
+        self.said, program, rc = folder / "said", folder / "bin/forebay", folder / "rc"
+        program.parent.mkdir()
+        program.write_text(f"#!/bin/bash\nprintf '%s\\n' \"$@\" >{self.said}.new; mv {self.said}.new {self.said}\n")
+        program.chmod(0o755)
+        rc.write_text(f'PATH={folder}/bin:$PATH; . "{COMPLETION}"; {setup}\n')
+        self.terminal, there = pty.openpty()
+        self.bash = subprocess.Popen(["bash", "--noprofile", "--rcfile", rc, "-i"], stdin=there, stdout=there, stderr=there,
+                                     start_new_session=True, cwd=folder,
+                                     env={**os.environ, "TERM": "dumb", "INPUTRC": "/dev/null"})
+        os.close(there)
+        threading.Thread(target=self.swallow, daemon=True).start()
+
+    def swallow(self):
+        """What bash prints, so that it never waits for a reader."""
+        with contextlib.suppress(OSError):
+            while os.read(self.terminal, 4096):
+                pass
+
+    def type(self, line):
+        """The arguments that forebay gets once the last of them has been completed."""
+        os.write(self.terminal, f"{line}\t\n".encode())
+        deadline = time.monotonic() + 10
+        while not self.said.exists():
+            assert time.monotonic() < deadline, line
+            time.sleep(0.01)
+        arguments = self.said.read_text().splitlines()
+        self.said.unlink()
+        return arguments
+
+    def end(self):
+        self.bash.kill()
+        self.bash.wait()
+
+
+@pytest.fixture(name="shell")
+def shell_fixture(tmp_path):
+    shells = []
+
+    def start(setup=""):
+        shells.append(Shell(tmp_path, setup))
+        return shells[-1].type
+    yield start
+    for shell in shells:
+        shell.end()
+
+
+BREAKS = ["", "COMP_WORDBREAKS=${COMP_WORDBREAKS//[:=]}"]
+
+
+@pytest.mark.parametrize("breaks", BREAKS)
+def test_names_at_which_readline_breaks_words(shell, breaks):
+    """Typed in a terminal: bash has completed no more than what is behind the last of these characters."""
+    names = ["/srv/a:b c", "/srv/k=v", "/srv/k==w:x", "/srv/@home", "/srv/$(touch ran)!x`'", '/srv/x"y\'"', "/srv/w!"]
+    typed = shell(f"findmnt() {{ printf '%s\\n' {shlex.join(names)}; }}; _forebay_devices() {{ :; }}; {breaks}")
+    for before, name in [
+            ("/srv/a", 0), ("/srv/a:", 0), ("/srv/a:b", 0), (r"/srv/a\:b\ ", 0), ('"/srv/a:b ', 0), ("/srv/k=v", 1),
+            ("/srv/k==", 2), ("/srv/k==w:", 2), ("/srv/@", 3), ("/srv/@ho", 3), (r"/srv/\$", 4), (r'"/srv/\$', 4),
+            ("'/srv/$", 4), ("/srv/x", 5), ('"/srv/x', 5), ("'/srv/x", 5), ("/srv/w", 6), ('"/srv/w', 6), ("'/srv/w", 6)]:
+        for verb in "drain", "status":
+            assert typed(f"forebay {verb} {before}") == [verb, names[name]], before
+    assert typed("forebay status /srv/a:b\\ c /srv/@h") == ["status", "/srv/a:b c", "/srv/@home"]
+
+
+@pytest.mark.parametrize("breaks", BREAKS)
+def test_files_at_which_readline_breaks_words(shell, breaks, tmp_path):
+    for name in "an:image", "x=y z", "dir:1/deep@2":
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    typed = shell(breaks)
+    for verb in ["check"], ["pin"], ["writelog", "check"], ["metrics", "--output"]:
+        for before, name in [
+                ("an:", "an:image"), ("an:im", "an:image"), ("x=", "x=y z"), ("./x=y", "./x=y z"), ("dir:1/d", "dir:1/deep@2"),
+                ("dir:1/deep@", "dir:1/deep@2"), ("dir:", "dir:1/"), (r"dir\:1/deep@", "dir:1/deep@2")]:
+            assert typed(f"forebay {' '.join(verb)} {before}") == [*verb, name], before
+
+
+@pytest.mark.parametrize("breaks", BREAKS)
+def test_values_in_a_terminal(shell, breaks):
+    typed = shell(f"_forebay_transits() {{ echo quick; }}; {breaks}")
+    assert typed("forebay format --names=a") == ["format", "--names=auto"]
+    assert typed("forebay writelog create --option on_damage=sk") == ["writelog", "create", "--option", "on_damage=skip"]
+    assert typed("forebay writelog create --option=on_damage=sk") == ["writelog", "create", "--option=on_damage=skip"]
+    assert typed("forebay writelog create --option=on_d") == ["writelog", "create", "--option=on_damage="]
+    assert typed("forebay transit set quick bypass=of") == ["transit", "set", "quick", "bypass=off"]
 
 
 def test_completion_of_verbs():
@@ -130,7 +228,13 @@ def test_completion_of_keys_and_values():
     assert complete("forebay", "transit", "create", "--option", "policy", "=", "pm") == ["pmbd", "pmbd70"]
     assert complete("forebay", "transit", "create", "--option", "bypass", "=", "of") == ["off"]
     assert complete("forebay", "transit", "create", "--option", "workers", "=") == []
-    assert complete("forebay", "format", "--names", "") == ["auto"]
+    for value in [""], ["="], ["=", "a"]:
+        assert complete("forebay", "format", "--names", *value) == ["auto"]
+    assert complete("forebay", "writelog", "create", "--option", "=", "on") == ["on_damage="]
+    assert complete("forebay", "writelog", "create", "--option", "=", "on_damage", "=") == ["stop", "skip"]
+    assert complete("forebay", "writelog", "create", "--option", "=", "on_damage", "=", "sk") == ["skip"]
+    assert complete("forebay", "emu", "create", "--persistence", "=", "c") == ["cpu"]
+    assert complete("forebay", "metrics", "--output", "=", "x") == []
 
 
 def test_completion_behind_the_device():
@@ -146,7 +250,7 @@ def test_completion_behind_the_device():
 def test_completion_of_what_to_create_from():
     """Disks for the device below, persistent memory for the log, nothing for the name."""
     stubs = "_forebay_disks() { echo /dev/disk; }; _forebay_devices() { echo /dev/memory; };"
-    for options in ([], ["--any-origin"], ["--option", "slots", "=", "4"], ["--option", "slots=4"]):
+    for options in ([], ["--any-origin"], ["--option", "slots", "=", "4"], ["--option", "slots=4"], ["--option", "=", "slots", "=", "4"]):
         create = ["forebay", "writelog", "create", *options]
         assert complete(*create, "", stubs=stubs) == []
         assert complete(*create, "fast", "", stubs=stubs) == ["/dev/disk"]

@@ -195,3 +195,22 @@ def test_what_is_opened_is_what_was_looked_at(forebay, blank):
     result = forebay("format", "--force", image, LD_PRELOAD=str(library), SWAP_PATH=str(image), SWAP_WITH=str(other))
     assert result.status == FAILED and f"{image} was replaced while it was being opened" in result.err
     assert image.read_bytes() == before
+
+
+@pytest.mark.parametrize("words", [["format"], ["format", "--names", "1m"], ["writelog", "format"]])
+def test_a_format_that_is_cut_short_leaves_one_thing(forebay, blank, patch, words):
+    """VMFS has its superblock at 2 MiB, where no table of Forebay's is. The device is never both."""
+    library, seen = build_library("kill_at"), set()
+    for calls in range(1, 20):
+        image = blank()
+        patch(image, 2 * MIB, b"\x5e\xf1\xab\x2f")
+        result = forebay(*words, "--force", image, LD_PRELOAD=str(library), KILL_AT=str(calls))
+        foreign = subprocess.run(["/usr/sbin/wipefs", "-n", image], capture_output=True, text=True, check=True).stdout
+        ours = forebay("probe", image).status == DONE
+        assert not (ours and foreign), calls
+        seen.add((ours, bool(foreign)))
+        if result.status == DONE:
+            break
+        assert result.status == -9
+        assert forebay(*words, "--force", image).status == DONE
+    assert result.status == DONE and seen == {(False, True), (False, False), (True, False)}

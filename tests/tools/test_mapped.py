@@ -64,6 +64,15 @@ def test_status_says_how_many_blocks_are_refused(mapper):
     assert ORIGIN not in out and "kept in the log, safe from a power cut" in out
 
 
+def test_status_of_a_log_whose_memory_is_broken(mapper):
+    """The origin isn't to blame."""
+    mapper.log("failed", medium_errors=15, broken=15)
+    out = mapper("writelog", "status").out
+    assert "can't hold what is written: writes are refused" in out and "error_timeout" not in out and MEDIUM not in out
+    mapper.log("failed", origin_errors=3, broken=14)
+    assert ORIGIN in mapper("writelog", "status").out
+
+
 def test_status_warns_of_lost_reads(mapper):
     mapper.log(lost_reads=1)
     assert "Reads have failed" in mapper("writelog", "status").out

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shutil
+import subprocess
 
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as open_metrics
@@ -152,6 +153,19 @@ def test_labels_are_escaped(forebay, kernel):   # noqa: F811
     assert samples(text)["forebay_cache_volatile"].labels["mount"] == '/srv/a"b\\c\nd'
 
 
+@pytest.mark.parametrize("name, label", [(b"\xff\xfe", "\ufffd\ufffd"), (b"a\xed\xa0\x80", "a\ufffd\ufffd\ufffd"), (b"\xe8\xaa", "\ufffd\ufffd"),
+                                         (b"\xc2\x85\xe2\x80\xa8", "\x85\u2028"), (b"\r\x7f\x01", None), (b'{}",le="3', None),
+                                         ("\u8a9e".encode() * 85, None), (b"", None)])
+def test_labels_of_all_kinds(command, kernel, tmp_path, name, label):   # noqa: F811
+    """A byte that is not UTF-8 is replaced; all else is as it is. Both parsers take it."""
+    environment = kernel(MOUNT_LINE, pmem0={})
+    mountinfo = tmp_path / "root/proc/self/mountinfo"
+    mountinfo.write_bytes(mountinfo.read_bytes().replace(rb"my\040db", name))
+    text = subprocess.run([command, "metrics"], env={**os.environ, **environment}, stdout=subprocess.PIPE, check=True).stdout.decode()
+    assert samples(text)["forebay_cache_volatile"].labels["mount"] == "/srv/" + (label or name.decode())
+    assert families(text, prometheus_text)
+
+
 def test_an_older_module_lacks_metrics(forebay, kernel):    # noqa: F811
     environment = kernel(MOUNT_LINE, pmem0={})
     os.remove(f"{environment['FOREBAY_SYSROOT']}/sys/fs/forebay/pmem0/names_used")
@@ -183,6 +197,14 @@ def test_output_to_what_is_no_file(forebay, kernel, tmp_path):      # noqa: F811
     os.close(reader)
     folder = forebay("metrics", "--output", tmp_path, **environment)
     assert folder.status == FAILED and "Is a directory" in folder.err
+
+
+def test_output_to_standard_output(forebay, kernel, tmp_path, monkeypatch):      # noqa: F811
+    environment = kernel(MOUNT_LINE, pmem0={})
+    monkeypatch.chdir(tmp_path)
+    result = forebay("metrics", "--output", "-", **environment)
+    assert result.status == DONE and result.out == forebay("metrics", **environment).out
+    assert not os.path.lexists("-")
 
 
 def test_output_to_a_link(forebay, kernel, tmp_path):      # noqa: F811

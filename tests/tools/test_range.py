@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""forebay pin, drop and their like on the host: tests/vm has what they do to a file."""
+"""forebay pin, drop, emu create and their like on the host: tests/vm has what they do."""
 
 import errno
 
@@ -25,3 +25,12 @@ def test_says_that_it_goes_on(forebay, slow, tmp_path):
     assert result.err.startswith(f"{harmless}: being pinned, 2 s so far\nforebay pin: {harmless}: cannot pin so many pages\n")
     result = forebay("drop", file, **slow(0))
     assert result.status == DONE and result.err == f"{harmless}: being written back, 2 s so far\n"
+
+
+def test_emu_create_says_that_it_goes_on(forebay, slow):
+    """The kernel clears the memory."""
+    result = forebay("emu", "create", "--size", "64G", **slow(0))
+    assert result.status == DONE and result.err == "64.0 GiB of memory: being prepared, 2 s so far\n"
+    assert forebay("emu", "create", "--size", "64G", **slow(errno.ENOMEM)).err.splitlines()[1:] == [
+        "forebay emu create: there is no room for 64.0 GiB in memory",
+        "    `free -m` shows how much is available. Choose a smaller --size."]

@@ -3,11 +3,13 @@
 
 import os
 import pty
+import signal
 import subprocess
+import time
 
 import pytest
 
-from conftest import DONE, LEFT, REPAIRED, USAGE
+from conftest import DONE, FAILED, LEFT, MIB, REPAIRED, USAGE, stop_for_two_seconds
 
 GOOD = ("bind", "file 0 8192 live", "page 0 0 5 out-of-sync", "page 3 0 6 clean")
 
@@ -53,6 +55,24 @@ def test_repair(forebay, broken, tables):
     assert broken.read_bytes() == data
 
 
+def test_one_command_at_a_time(forebay, broken, command):
+    """While a repair waits for its confirmation no other command writes to the image: the records would be others then."""
+    ours, theirs = pty.openpty()
+    with subprocess.Popen([command, "check", "--repair", broken], stdin=theirs, stdout=subprocess.PIPE) as waiting:
+        while b"set aside" not in waiting.stdout.readline():
+            pass
+        before = broken.read_bytes()
+        for words in ("format", "--force"), ("writelog", "format", "--force"), ("check", "--repair", "--yes"), ("check",):
+            result = forebay(*words, broken)
+            assert result.status == FAILED and f"{broken} is in use by another command" in result.err
+        assert forebay("status", broken).status == DONE and broken.read_bytes() == before
+        os.write(ours, b"yes\n")
+        waiting.communicate(timeout=20)
+    for fd in (ours, theirs):
+        os.close(fd)
+    assert waiting.returncode == REPAIRED
+
+
 def test_nothing_is_written_unconfirmed(forebay, broken, command):
     before = broken.read_bytes()
     result = forebay("check", "--repair", broken)
@@ -81,6 +101,47 @@ def test_superblock_copy(forebay, cache, patch, copy):
     result = forebay("check", "--repair", "--yes", image)
     assert result.status == REPAIRED and "rewrote a superblock" in result.out
     assert image.read_bytes() == before
+
+
+@pytest.fixture(name="many_damaged")
+def many_damaged_fixture(cache, patch, tables):
+    """Makes a cache of 128 MiB with many damaged file records: each takes a look at all pages."""
+    def make():
+        image = cache(*GOOD, size=128 * MIB)
+        patch(image, tables(image)[0] + 64 * 512, b"\xee" * 64 * 512)
+        return image
+    return make
+
+
+def test_says_that_it_goes_on(command, many_damaged):
+    """The repair is stopped for two seconds."""
+    image = many_damaged()
+    with subprocess.Popen([command, "check", "--repair", "--yes", image], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as repair:
+        while "will be set aside" not in repair.stdout.readline():
+            pass
+        stop_for_two_seconds(repair)
+        said = repair.communicate(timeout=60)[1]
+    assert repair.returncode == REPAIRED
+    assert f"{image}: being repaired, 2 s so far\n" in said
+
+
+@pytest.mark.parametrize("verb", [["check", "--repair", "--yes"], ["format", "--force"]])
+def test_interrupted(forebay, command, many_damaged, verb):
+    """The device says what it is, and the same again does the rest."""
+    for delay in range(0, 60, 6):
+        image = many_damaged()
+        with subprocess.Popen([command, *verb, image], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as done:
+            time.sleep(delay / 1000)
+            done.send_signal(signal.SIGINT)
+        found = forebay("check", "--json", image)
+        assert found.status in (DONE, LEFT)
+        if verb[0] == "check":
+            assert found.json["pages_out_of_sync"] == found.json["pages_clean"] == 1
+        elif found.status == LEFT and "pages_total" not in found.json:
+            assert found.json["findings"][0]["record"] == "superblock"
+            assert "formatting was cut short" in forebay("probe", image).err
+        assert forebay(*verb, image).status in (DONE, REPAIRED)
+        assert forebay("check", image).status == DONE
 
 
 def test_superblocks_beyond_repair(forebay, cache, patch):

@@ -280,6 +280,15 @@ def test_one_bad_name_among_good_ones(forebay, cache, tmp_path):
     assert "cannot find" in result.err and len(result.json) == 1
 
 
+@pytest.mark.parametrize("words", [["status"], ["status", "--watch"], ["writelog", "status"]])
+def test_nothing_is_printed_of_what_is_not_there(forebay, blank, tmp_path, words):
+    """An empty array would say that there is no cache."""
+    for path in tmp_path / "missing", tmp_path, "/dev/null", blank():
+        for form in [], ["--json"]:
+            result = forebay(*words, *form, path, TERM="dumb")
+            assert result.status == FAILED and str(path) in result.err and not re.sub(r"== .*\n", "", result.out)
+
+
 def test_what_is_no_cache(forebay, blank, tmp_path):
     result = forebay("status", blank(16 * MIB))
     assert result.status == FAILED and "not formatted" in result.err

@@ -6,6 +6,7 @@ import pty
 import re
 import select
 import shutil
+import signal
 import struct
 import subprocess
 import termios
@@ -102,10 +103,18 @@ class Terminal:
 
     def __init__(self, columns, *arguments, verb="top", **environment):
         self.master, self.slave = pty.openpty()
-        ioctl(self.slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        self.set_size(24, columns)
         self.before, self.shown = termios.tcgetattr(self.slave), ""
         self.top = subprocess.Popen([BUILD / "forebay", verb, *arguments], stdin=self.slave, stdout=self.slave, stderr=self.slave,
                                     env={**os.environ, "TERM": "xterm", "LC_ALL": "C.UTF-8", **environment})
+
+    def set_size(self, rows, columns):
+        ioctl(self.slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def resize(self, rows, columns):
+        """As a user does while it runs."""
+        self.set_size(rows, columns)
+        self.top.send_signal(signal.SIGWINCH)
 
     def until(self, *wanted):
         """Reads until all of this was shown; without anything, until it ends."""
@@ -145,6 +154,37 @@ def test_on_80_columns(kernel):     # noqa: F811
     assert "CLEAN" not in terminal.shown
     terminal.press(b"\x1bOC" * 4)
     terminal.until("CLEAN IN")
+    terminal.press(b"q")
+    assert terminal.end() == DONE
+
+
+def test_other_sizes(kernel):       # noqa: F811
+    """The terminal gets other sizes meanwhile, down to one character, and the mount has a name of 255 bytes."""
+    terminal = Terminal(120, "--interval", "0.1", **kernel(MOUNT_LINE.replace("my\\040db", "語" * 85), pmem0={}))
+    terminal.until("SYNC/S")
+    for rows, columns in (1, 1), (2, 5), (0, 0), (24, 21), (3, 22), (200, 1000), (24, 120):
+        terminal.resize(rows, columns)
+        terminal.press(b"\x1bOC\x1bOC\x1bOB\x1bOA\x1bOD\x1bOD")
+        time.sleep(0.3)
+        assert terminal.top.poll() is None, (rows, columns)
+    terminal.until("SYNC/S", "/srv/" + "語" * 7)
+    terminal.press(b"q")
+    assert terminal.end() == DONE
+
+
+def test_all_fits(kernel):       # noqa: F811
+    """Then the down arrow doesn't move the titles off the screen. A smaller one is scrolled to its last line."""
+    terminal = Terminal(120, "--interval", "0.1", **kernel(MOUNT_LINE, pmem0={}))
+    terminal.until("SYNC/S")
+    for rows, shows_title in (24, True), (3, False):
+        terminal.resize(rows, 120)
+        terminal.press(b"\x1bOB" * 3)
+        time.sleep(0.5)
+        terminal.until("")
+        terminal.press(b"")
+        terminal.resize(rows, 119)
+        terminal.until("every", "/srv/my db")
+        assert ("SYNC/S" in terminal.shown) == shows_title
     terminal.press(b"q")
     assert terminal.end() == DONE
 

@@ -52,7 +52,8 @@ def test_help_lists_every_verb(forebay):
 
 
 @pytest.mark.parametrize("arguments, option", [(["--json", "-xy"], "'-x'"), (["-h"], "'-h'"), (["--json", "-hx"], "'-h'"), (["--help=x"], "'--help=x'"),
-                                               (["--json=1"], "'--json=1'"), (["--bad"], "'--bad'")])
+                                               (["--json=1"], "'--json=1'"), (["--bad"], "'--bad'"), (["-é"], "'-?'"),
+                                               (["--bad\x1b"], "'--bad?'"), (["-\x1b"], "'-?'"), (["x", "-\x01"], "'-?'")])
 def test_the_refused_option_is_named(forebay, arguments, option):
     result = forebay("status", *arguments)
     assert result.status == USAGE and result.err.startswith(f"forebay status: unknown option {option}")
@@ -63,6 +64,12 @@ def test_names_cannot_steer_the_terminal(forebay, tmp_path):
     result = forebay("status", tmp_path / "ä\x1b[31m\n\x9bb\x7f")
     assert result.status == FAILED
     assert result.err == f"forebay status: cannot find {tmp_path}/ä?[31m???b?: No such file or directory\n"
+    image = tmp_path / "a\x1b[31m\nb"
+    image.write_bytes(bytes(4 << 20))
+    for words in ("format",), ("check",), ("check", "--repair"), ("status",), ("probe",), ("writelog", "format", "--force"), \
+            ("writelog", "check"), ("writelog", "status"), ("probe",):
+        result = forebay(*words, image)
+        assert result.status == DONE and f"{tmp_path}/a?[31m?b" in result.out and "\x1b" not in result.out
 
 
 def test_a_static_program_gets_no_preload(forebay, tmp_path):
@@ -74,6 +81,18 @@ def test_a_static_program_gets_no_preload(forebay, tmp_path):
         assert result.status == FAILED and f"{program} is linked statically" in result.err
     result = forebay("log-preload", "--", "program", PATH=f"/nowhere:{tmp_path}")
     assert result.status == FAILED and "program is linked statically" in result.err
+
+
+def test_a_library_that_can_not_be_named(command, tmp_path):
+    """LD_PRELOAD is a list, which spaces and colons part. The command would run without the library."""
+    for name in "a folder", "a:folder":
+        (tmp_path / name / "bin").mkdir(parents=True)
+        (tmp_path / name / "lib").mkdir()
+        (tmp_path / name / "lib/libforebay-log-preload.so").touch()
+        (tmp_path / name / "bin/forebay").write_bytes(command.read_bytes())
+        (tmp_path / name / "bin/forebay").chmod(0o755)
+        done = subprocess.run([tmp_path / name / "bin/forebay", "log-preload", "--", "true"], capture_output=True, text=True, check=False)
+        assert done.returncode == FAILED and "has a space or a colon in its path" in done.stderr
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -176,6 +195,18 @@ def test_output_that_cannot_be_written(command, words):
     assert done.returncode == FAILED and "cannot write to standard output" in done.stderr
 
 
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_a_report_that_cannot_be_written(command, cache, log, options):
+    """On a full device, and where standard output is closed."""
+    store, entries = cache("bind"), log("open 0")
+    for words in ["status", store], ["probe", store], ["check", store], ["format", store], ["writelog", "status", entries], \
+            ["writelog", "check", entries], ["writelog", "format", entries], ["status"], ["emu", "list"], ["doctor"]:
+        for to in ">/dev/full", ">&-":
+            done = subprocess.run(["sh", "-c", f'"$@" {to}', "sh", command, *words, *options], stderr=subprocess.PIPE,
+                                  text=True, check=False)
+            assert done.returncode == FAILED and "cannot write to standard output" in done.stderr, (words, to)
+
+
 @pytest.mark.parametrize("words", [["remove", "/dev/nvme0n1"], ["cut", "/dev/nvme0n1:forebay-emu1"]])
 def test_a_device_that_is_not_emulated(forebay, words):
     """The command line is a right one."""
@@ -238,6 +269,10 @@ def test_a_near_miss_proposes_nothing_that_destroys(forebay, verb):
     (["emu", "cut", "a"], "a: expected FROM:TO, two devices\n    usage: forebay emu cut "),
     (["top", "--interval", "0"], "--interval 0: expected seconds, up to 3600"),
     (["top", "--count", "-1"], "--count -1: expected a number of looks"),
+    *((["top", "--interval", wrong], f"--interval {wrong}: expected seconds")
+      for wrong in ("1e3", "0x10", " 5", "+5", "nan", "inf", "", ".")),
+    (["top", "--count", "1e3"], "--count 1e3: expected a number of looks"),
+    (["advise", "--seconds", "0x10", "/"], "--seconds 0x10: not a number"),
     (["writelog", "format"], "expected one device"),
     (["writelog", "format", "--generations", "1", "x"], "--generations needs a number from 2 to 4096, not 1"),
     (["writelog", "format", "--generations", "4097", "x"], "not 4097"),
@@ -269,6 +304,8 @@ def test_a_near_miss_proposes_nothing_that_destroys(forebay, verb):
     (["log-preload", "--chunk-size", "5000", "--", "true"], "--chunk-size 5000: not a multiple of 4096 up to 1G"),
     (["log-preload", "--low-water", "0", "--", "true"], "--low-water 0: not a number of chunks from 1 to 1024"),
     (["log-preload", "--pre-allocate", "1025", "--", "true"], "--pre-allocate 1025: not a number of chunks from 1 to 1024"),
+    (["log-preload", "--chunk-size", "1G", "--pre-allocate", "16", "--", "true"], "so many chunks have 16G or more"),
+    (["log-preload", "--chunk-size", "64M", "--low-water", "256", "--", "true"], "so many chunks have 16G or more"),
     (["log-preload", "--pattern", "x" * 5000, "--", "true"], "empty, of two lines or too long"),
     (["log-preload", "--pattern", "", "--", "true"], "--pattern '': empty"),
 ])

@@ -64,6 +64,16 @@ def test_large_devices_are_used_as_a_whole(forebay, blank):
     assert result.status == FAILED and "more than 1 TiB" in result.err
 
 
+@pytest.mark.parametrize("verb", [["format"], ["format", "--names", "1m"], ["writelog", "format", "--chunk-size", 16384]])
+def test_holes_of_an_image_stay_holes(forebay, blank, verb):
+    """A log of 1 GiB has a word in each 16 KiB. They are zeros, as a hole is."""
+    image = blank(1 << 30)
+    if subprocess.run(["stat", "-f", "-c", "%T", image], capture_output=True, text=True, check=True).stdout == "tmpfs\n":
+        pytest.skip("tmpfs allocates what is read by a mapping")
+    assert forebay(*verb, image).status == DONE
+    assert image.stat().st_blocks * 512 <= MIB
+
+
 def test_refuses_more_than_fits(forebay, blank):
     image = blank(4 * MIB)
     result = forebay("writelog", "format", "--generations", 4096, "--chunk-size", 16384, image)
@@ -208,9 +218,9 @@ def test_says_that_it_goes_on(command, log):
 
 
 def test_format_says_that_it_goes_on(command, blank):
-    """If it takes long: all words of chunks are written."""
-    image = blank(256 * MIB)
-    said = said_by_a_slow_run(command, "writelog", "format", "--force", image)
+    """If it takes long: all words of chunks are read."""
+    image = blank(1 << 30)
+    said = said_by_a_slow_run(command, "writelog", "format", "--force", "--chunk-size", "16384", image)
     assert said.startswith(f"{image}: being formatted, 2 s so far\n")
 
 

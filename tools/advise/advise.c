@@ -117,8 +117,9 @@ static double watch_for(struct watch *watch, double seconds, const sigset_t *sig
 }
 
 /*
- * The smallest size to recommend, as a power of two of pages. The worker writes back when half of a cache is
- * used, and data wait for the worker for a window's time at most.
+ * The smallest size to recommend, as a power of two of pages. What the busiest window made durable fills at
+ * most half of it. By the end of a window the data are old enough to be written back while storage is idle.
+ * The other half leaves room for data that wait longer because storage isn't idle.
  */
 static unsigned int recommended(const struct model_result *result)
 {
@@ -234,10 +235,11 @@ static void print_callers(json_object *all)
 	printf("\n%-8s  %-16s  %10s  %10s\n", "THREAD", "NAME", "SYNC CALLS", "PAGES");
 	for (size_t i = 0; i < json_object_array_length(callers); i++) {
 		json_object *one = json_object_array_get_idx(callers, i);
+		int gap = 16 - (int)strlen(json_text(one, "name"));	/* a kernel worker's may be longer */
 
 		printf("%-8llu  ", json_number(one, "thread"));
 		print_name(json_text(one, "name"));
-		printf("%*s  %10llu  %10llu\n", (int)(16 - strlen(json_text(one, "name"))), "",
+		printf("%*s  %10llu  %10llu\n", gap > 0 ? gap : 0, "",
 		       json_number(one, "sync_calls"), json_number(one, "pages"));
 	}
 }
@@ -246,9 +248,8 @@ static void print_advice(json_object *all)
 {
 	char text[SIZE_TEXT], busiest[SIZE_TEXT];
 
-	printf("\nA cache of %s%s%s: the busiest %llu s made %s durable, and a cache begins to write back\n"
-	       "when half of it is used.\n", style(stdout, BOLD),
-	       size_text(text, json_number(all, "recommended_bytes")), plain(stdout),
+	printf("\nA cache of %s%s%s: the busiest %llu s made %s durable, which fills at most half of it.\n",
+	       style(stdout, BOLD), size_text(text, json_number(all, "recommended_bytes")), plain(stdout),
 	       json_number(all, "busiest_seconds"),
 	       size_text(busiest, json_number(all, "busiest_pages") * PAGE));
 }
@@ -260,7 +261,7 @@ static void print_findings(json_object *all)
 	double seconds = json_object_get_double(json_object_object_get(all, "seconds"));
 	char text[SIZE_TEXT];
 
-	print_utf8(stdout, json_text(all, "path"));
+	print_name(json_text(all, "path"));
 	printf(" (%s), %.0f s: %llu sync call%s", json_text(all, "type"), seconds, calls, PLURAL(calls));
 	if (!json_number(all, "pages")) {
 		printf(". %s\n", calls ? "None had data to make durable: a cache would hold nothing." :

@@ -157,7 +157,7 @@ struct watch *watch_begin(const char *path, write_fn written, sync_fn synced, vo
 	return NULL;
 }
 
-/* Of the file system: "ext4" or "xfs". */
+/* Returns the type of the file system: "ext4" or "xfs". */
 const char *watch_type(const struct watch *watch)
 {
 	return watch->type;

@@ -41,7 +41,7 @@ void message_set_verb(const char *name)
 }
 
 /**
- * is_screen - does a stream go to a terminal that takes escape sequences?
+ * is_screen - whether a stream goes to a terminal that takes escape sequences
  * @to: the stream
  */
 bool is_screen(FILE *to)
@@ -116,6 +116,35 @@ void print_name(const char *name)
 
 	fputs(copy ? make_harmless(copy) : "?", stdout);
 	free(copy);
+}
+
+/**
+ * print_of - print on standard output what is to be said of a device, an image or a mount point
+ * @name: its name, as for print_name()
+ * @format: the rest of the line, as for printf()
+ */
+void print_of(const char *name, const char *format, ...)
+{
+	va_list args;
+
+	print_name(name);
+	fputs(": ", stdout);
+	va_start(args, format);
+	vprintf(format, args);
+	va_end(args);
+}
+
+/**
+ * print_around - print a line that has a name in it, such as a command with its device
+ * @before: what stands before the name
+ * @name: as for print_name()
+ * @behind: what stands behind it
+ */
+void print_around(const char *before, const char *name, const char *behind)
+{
+	fputs(before, stdout);
+	print_name(name);
+	puts(behind);
 }
 
 static void say(const char *format, va_list args)

@@ -3,6 +3,7 @@
  * Reads a verb's options, and says what is wrong with them. There are long options only: they are typed
  * rarely and read more often, in scripts.
  */
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +24,7 @@ static void print_keys(const struct verb *verb)
 
 /**
  * parse_decimal - read an option's number
- * @text: as given
+ * @text: digits, with a point among them or not
  * @max: the most that it may be; it must be more than 0
  * @number: set
  *
@@ -33,6 +34,9 @@ bool parse_decimal(const char *text, double max, double *number)
 {
 	char *end;
 
+	/* strtod() takes blanks, a sign, exponents and hexadecimal digits, too. */
+	if (text[strspn(text, "0123456789.")])
+		return false;
 	*number = strtod(text, &end);
 	return end != text && !*end && *number > 0 && *number <= max;
 }
@@ -76,11 +80,13 @@ enum exit_status usage_problem(const struct verb *verb, const char *format, ...)
 /*
  * Was the option that getopt_long() refused a long one? @before is the word before optind. Of several letters
  * behind one dash, it is the word before theirs. optopt has the character of a short option; of a long one, 0
- * or its value, which is no character but for --help.
+ * or its value, which is no character but for --help. A byte beyond ASCII is below 0, or above ' '.
  */
 static bool was_long(const char *before)
 {
-	return optopt == 'h' ? !strncmp(before, "--h", 3) : optopt < ' ';
+	if (optopt == 'h')
+		return !strncmp(before, "--h", 3);
+	return optopt >= 0 && optopt < ' ' && !strncmp(before, "--", 2);
 }
 
 /**
@@ -109,7 +115,8 @@ int next_option(const struct verb *verb, int argc, char **argv)
 		if (was_long(argv[optind - 1]))
 			exit(usage_problem(verb, "unknown option '%s', or it takes no value",
 					   argv[optind - 1]));
-		exit(usage_problem(verb, "unknown option '-%c'", optopt));
+		exit(usage_problem(verb, "unknown option '-%c'",
+				   isascii(optopt) && isprint(optopt) ? optopt : '?'));
 	}
 	return option;
 }

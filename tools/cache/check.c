@@ -229,10 +229,10 @@ static void print_head(const char *path, const struct ps *ps)
 {
 	char cache[37], lower[37];
 
-	printf("%s: cache %s, %u pages, %u file records, %s%s\n", path,
-	       uuid_text(cache, ps->super.cache_uuid), ps->nr_pages, ps->nr_files,
-	       ps_is_bound(ps) ? "for lower file system " : "for no lower file system yet",
-	       ps_is_bound(ps) ? uuid_text(lower, ps->super.lower_uuid) : "");
+	print_of(path, "cache %s, %u pages, %u file records, %s%s\n",
+		 uuid_text(cache, ps->super.cache_uuid), ps->nr_pages, ps->nr_files,
+		 ps_is_bound(ps) ? "for lower file system " : "for no lower file system yet",
+		 ps_is_bound(ps) ? uuid_text(lower, ps->super.lower_uuid) : "");
 }
 
 /* Changes that wait for the next mount are no damage. */
@@ -242,7 +242,7 @@ static void print_names(const char *path, const struct store_counts *counts)
 
 	if (!counts->names_size)
 		return;
-	printf("%s: name log of %s", path, size_text(size, counts->names_size));
+	print_of(path, "name log of %s", size_text(size, counts->names_size));
 	if (counts->names_damaged)
 		puts(", damaged");
 	else if (counts->names_records)
@@ -258,18 +258,19 @@ static void print_verdict(const struct store_check *check, u64 found, u64 lost,
 	const struct findings *findings = &check->findings;
 
 	findings_print_rest(findings);
-	printf("%s: %llu file%s, %llu page%s out-of-sync, %llu clean, %llu free\n", findings->path,
-	       counts->files_used, PLURAL(counts->files_used), counts->pages_out_of_sync,
-	       PLURAL(counts->pages_out_of_sync), counts->pages_clean, counts->pages_free);
+	print_of(findings->path, "%llu file%s, %llu page%s out-of-sync, %llu clean, %llu free\n",
+		 counts->files_used, PLURAL(counts->files_used), counts->pages_out_of_sync,
+		 PLURAL(counts->pages_out_of_sync), counts->pages_clean, counts->pages_free);
 	print_names(findings->path, counts);
 	if (found || !lost)
 		findings_conclude(findings, found);
 	if (!check->damage && (findings->of_kind[KIND_FILE] || findings->of_kind[KIND_PAGE_RECORD]))
-		printf("  Copy the device first (dd); `forebay check --repair %s` gives up these records alone.\n",
-		       findings->path);
+		print_around("  Copy the device first (dd); `forebay check --repair ", findings->path,
+			     "` gives up these records alone.");
 	if (lost)
-		printf("%s: %s%llu page%s of files lost%s; a mount keeps the rest, and dmesg then names the files\n",
-		       findings->path, style(stdout, RED), lost, PLURAL(lost), plain(stdout));
+		print_of(findings->path,
+			 "%s%llu page%s of files lost%s; a mount keeps the rest, and dmesg then names the files\n",
+			 style(stdout, RED), lost, PLURAL(lost), plain(stdout));
 }
 
 static void print_verdict_json(const struct store_check *check, const struct store_counts *counts)
@@ -308,8 +309,8 @@ static enum exit_status check_store(const char *path, const struct ps *ps, bool 
 	free(scratch);
 	found += check_names(ps, names_finding, &check);
 	lost = check_bad_blocks(&check);
-	store_count(ps, &counts);
 	progress_end(&progress);
+	store_count(path, ps, &counts);
 	if (json)
 		print_verdict_json(&check, &counts);
 	else

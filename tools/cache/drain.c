@@ -180,11 +180,11 @@ static enum exit_status run_drain(struct drain *drain)
 	if (drain->quiet)
 		return DONE;
 	written = pages(drain, "pages_written_back") - before;
-	printf("%s: everything is on the lower file system (%s written back now)\n", drain->path,
-	       size_text(size, written << PS_PAGE_SHIFT));
+	print_of(drain->path, "everything is on the lower file system (%s written back now)\n",
+		 size_text(size, written << PS_PAGE_SHIFT));
 	if (discarded)
-		printf("%s: %llu page%s without a file discarded\n", drain->path,
-		       (unsigned long long)discarded, PLURAL(discarded));
+		print_of(drain->path, "%llu page%s without a file discarded\n",
+			 (unsigned long long)discarded, PLURAL(discarded));
 	return DONE;
 }
 

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * forebay format: makes an empty store on a device, unless the device can't hold one or holds other data.
+ *
+ * The order is such that an interruption never leaves a device that is two things: what others made is wiped
+ * first, then core/ breaks the superblocks that there may be, and writes the new ones last. After an
+ * interruption the device is unformatted or has damaged superblocks, and is formatted again with --force.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -123,8 +127,8 @@ static void report(const struct request *req, const struct device *dev, const st
 
 	uuid_text(uuid, ps->super.cache_uuid);
 	if (!req->json) {
-		printf("%s: empty cache, %s in %u pages, room for %u files, ", req->path,
-		       size_text(size, bytes), ps->nr_pages, ps->nr_files);
+		print_of(req->path, "empty cache, %s in %u pages, room for %u files, ",
+			 size_text(size, bytes), ps->nr_pages, ps->nr_files);
 		if (ps->names)
 			printf("name log of %s, ", size_text(size, ps->names_size));
 		printf("UUID %s\n", uuid);
@@ -175,9 +179,14 @@ static enum exit_status make(const struct request *req, const struct device *dev
 	enum ps_error err;
 	struct ps ps;
 
-	progress_begin(&progress, req->path, "being formatted");
-	err = ps_format(dev->base, dev->size, &req->make);
-	progress_end(&progress);
+	err = ps_format_fits(dev->size, &req->make);
+	if (!err && !device_wipe(dev))
+		return FAILED;
+	if (!err) {
+		progress_begin(&progress, req->path, "being formatted");
+		err = ps_format(dev->base, dev->size, &req->make);
+		progress_end(&progress);
+	}
 	if (err == PS_E_GEOMETRY && req->make.nr_files) {
 		problem("%s has no room for %u file records and as many pages", req->path,
 			req->make.nr_files);

@@ -35,7 +35,7 @@ static void report(const char *path, const struct identity *identity, bool json)
 	json_object *object;
 
 	if (!json) {
-		printf("%s: %s, UUID %s", path, is_cache ? "cache" : "write log", identity->uuid);
+		print_of(path, "%s, UUID %s", is_cache ? "cache" : "write log", identity->uuid);
 		if (identity->names_size)
 			printf(", name log of %s", size_text(size, identity->names_size));
 		putchar('\n');

@@ -12,6 +12,7 @@
 
 #include "../core/pm/host.h"
 #include "base/message.h"
+#include "base/progress.h"
 #include "device/fitness.h"
 #include "repair.h"
 
@@ -67,10 +68,10 @@ static bool user_agrees(const struct damage *damage, const struct device *dev, b
 {
 	char answer[16];
 
-	printf("%s: %u file record%s with all their pages, and %u page record%s, will be set aside.\n"
-	       "  What they hold never reaches the lower file system. Everything else stays.\n",
-	       dev->path, damage->nr_files, PLURAL(damage->nr_files), damage->nr_pages,
-	       PLURAL(damage->nr_pages));
+	print_of(dev->path,
+		 "%u file record%s with all their pages, and %u page record%s, will be set aside.\n"
+		 "  What they hold never reaches the lower file system. Everything else stays.\n",
+		 damage->nr_files, PLURAL(damage->nr_files), damage->nr_pages, PLURAL(damage->nr_pages));
 	if (yes)
 		return true;
 	if (!isatty(STDIN_FILENO)) {
@@ -82,14 +83,16 @@ static bool user_agrees(const struct damage *damage, const struct device *dev, b
 	fflush(stdout);
 	if (fgets(answer, sizeof(answer), stdin) && (*answer == 'y' || *answer == 'Y'))
 		return true;
-	printf("%s: nothing was changed\n", dev->path);
+	print_of(dev->path, "nothing was changed\n");
 	return false;
 }
 
 static void found_again(void *arg, const char *what, u64 number, const char *why)
 {
 	(void)arg;
+	progress_pause();
 	printf("  %s %llu %s\n", what, (unsigned long long)number, why);
+	progress_go_on();
 }
 
 /* Makes records in bad blocks accessible; they stay damaged until they are freed. */
@@ -136,11 +139,15 @@ static long long set_aside(struct damage *damage, const struct device *dev)
  */
 enum exit_status damage_repair(struct damage *damage, const struct device *dev, bool yes)
 {
+	struct progress progress;
 	long long left;
 
 	if (!user_agrees(damage, dev, yes))
 		return LEFT;
+	fflush(stdout);
+	progress_begin(&progress, dev->path, "being repaired");
 	left = set_aside(damage, dev);
+	progress_end(&progress);
 	if (left < 0) {
 		if (pm_host_error())
 			device_write_failed(dev);
@@ -152,9 +159,9 @@ enum exit_status damage_repair(struct damage *damage, const struct device *dev, 
 		problem("%s: the damage could not be repaired", dev->path);
 		return LEFT;
 	}
-	printf("%s: %srepaired%s: set aside %u file record%s and %u page record%s%s\n", dev->path,
-	       style(stdout, GREEN), plain(stdout), damage->nr_files, PLURAL(damage->nr_files),
-	       damage->nr_pages, PLURAL(damage->nr_pages),
-	       damage->supers ? ", rewrote a superblock" : "");
+	print_of(dev->path, "%srepaired%s: set aside %u file record%s and %u page record%s%s\n",
+		 style(stdout, GREEN), plain(stdout), damage->nr_files, PLURAL(damage->nr_files),
+		 damage->nr_pages, PLURAL(damage->nr_pages),
+		 damage->supers ? ", rewrote a superblock" : "");
 	return REPAIRED;
 }

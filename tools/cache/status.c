@@ -144,7 +144,7 @@ static bool gather_unmounted(struct gathering *all, const char *path)
 		device_close(&dev);
 		return false;
 	}
-	store_count(&ps, &counts);
+	store_count(path, &ps, &counts);
 	add_unmounted(all, &(struct unmounted){ &dev, &ps, &counts });
 	device_close(&dev);
 	return true;
@@ -262,11 +262,14 @@ static void say_none_mounted(void)
 		puts(text);
 }
 
-/* Shows the paths' state, or that of all caches if there is no path. */
+/*
+ * Shows the paths' state, or that of all caches if there is no path. An empty array means that there is no
+ * cache, so it isn't printed where all that was asked for could not be read.
+ */
 static bool show(char **paths, int n, enum form form)
 {
 	struct gathering all;
-	bool good = true;
+	bool good = true, any;
 
 	if (!mounts_read(&all.mounts))
 		return false;
@@ -275,16 +278,17 @@ static bool show(char **paths, int n, enum form form)
 		good = gather_one(&all, paths[i]) && good;
 	if (!n)
 		good = gather_all(&all);
-	if (form == TEXT && good && !json_object_array_length(all.caches))
+	any = json_object_array_length(all.caches);
+	if (form == TEXT && good && !any)
 		say_none_mounted();
-	if (form == JSON) {
-		print_json(all.caches);
-	} else if (form == JSON_LINE) {
-		print_json_line(all.caches);
-	} else {
+	if (form == TEXT)
 		print(&all);
+	if (form == TEXT || (!good && !any))
 		json_object_put(all.caches);
-	}
+	else if (form == JSON)
+		print_json(all.caches);
+	else
+		print_json_line(all.caches);
 	mounts_free(&all.mounts);
 	return good;
 }

@@ -73,14 +73,16 @@ static void print_identity(json_object *cache)
 	char size[SIZE_TEXT];
 
 	row("cache");
-	printf("%s, %s, UUID %s\n", json_text(cache, "device"),
-	       pages_text(size, json_number(cache, "pages_total")), json_text(cache, "cache_uuid"));
+	print_name(json_text(cache, "device"));
+	printf(", %s, UUID %s\n", pages_text(size, json_number(cache, "pages_total")),
+	       json_text(cache, "cache_uuid"));
 	row("lower");
-	if (!json_text(cache, "lower_uuid"))
+	if (!json_text(cache, "lower_uuid")) {
 		puts("none yet");
-	else
-		printf("%s%sfile system %s\n", lower ?: "", lower ? " on " : "",
-		       json_text(cache, "lower_uuid"));
+	} else {
+		print_name(lower ?: "");
+		printf("%sfile system %s\n", lower ? " on " : "", json_text(cache, "lower_uuid"));
+	}
 	print_names(cache);
 	if (has(cache, "mode")) {
 		row("mode");
@@ -308,16 +310,16 @@ static void say_unmounted(json_object *cache)
 	uint64_t damaged = json_number(cache, "records_damaged"), pages = json_number(cache, "pages_out_of_sync");
 	uint64_t files = json_number(cache, "files_unflushed"), names = json_number(cache, "names_records");
 	bool refused = damaged || json_number(cache, "names_damaged");
+	const char *device = json_text(cache, "device");
 
 	if (json_number(cache, "names_damaged")) {
 		mark(RED);
-		printf("The name log is damaged; `forebay check %s` tells more.\n",
-		       json_text(cache, "device"));
+		print_around("The name log is damaged; `forebay check ", device, "` tells more.");
 	}
 	if (damaged) {
 		mark(RED);
-		printf("%" PRIu64 " record%s damaged; `forebay check %s` tells more.\n", damaged,
-		       damaged == 1 ? " is" : "s are", json_text(cache, "device"));
+		printf("%" PRIu64 " record%s damaged; ", damaged, damaged == 1 ? " is" : "s are");
+		print_around("`forebay check ", device, "` tells more.");
 	}
 	if (json_flag(cache, "mounted") || (!pages && !files && !names))
 		return;
@@ -332,7 +334,7 @@ static void say_unmounted(json_object *cache)
 	/* A mount refuses damaged records. */
 	puts(refused ? "" : " To have it there, mount and unmount:");
 	if (!refused)
-		printf("    mount -t forebay -o cache=%s LOWER MOUNTPOINT\n", json_text(cache, "device"));
+		print_around("    mount -t forebay -o cache=", device, " LOWER MOUNTPOINT");
 }
 
 /**

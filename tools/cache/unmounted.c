@@ -45,7 +45,7 @@ static bool visit(void *arg, const char *disk, const char *path, const struct id
 	if (cache_attribute(disk, "pages_total", &pages) || !device_open(&dev, path, DEVICE_SHARED))
 		return true;
 	if (!ps_open(&ps, dev.base, dev.size, PS_OPEN_READ_ONLY)) {
-		store_count(&ps, &counts);
+		store_count(path, &ps, &counts);
 		if (counts.pages_out_of_sync || counts.files_unflushed || counts.records_damaged ||
 		    counts.names_records || counts.names_damaged)
 			walk->fn(walk->arg, &(struct unmounted){ &dev, &ps, &counts });
@@ -100,7 +100,7 @@ static bool read_folder(struct folder *folder)
 	return true;
 }
 
-/* What the lower file system lacks most. */
+/* Returns the most important of what the lower file system lacks. */
 static const char *held_text(char size[SIZE_TEXT], const struct store_counts *counts)
 {
 	if (counts->pages_out_of_sync)

@@ -4,12 +4,14 @@
  * time.
  *
  * A block device is opened exclusively: no mount and no other exclusive user has it, or gets it meanwhile.
- * Its page cache is emptied first, since the kernel's modules write past that.
+ * Its page cache is emptied first, since the kernel's modules write past that. An image file is locked
+ * against other commands: a repair that waits for its confirmation knows the records by number.
  */
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -79,6 +81,18 @@ static bool is_same(const struct stat *a, const struct stat *b)
 	       a->st_dev == b->st_dev;
 }
 
+/* Some network file systems have no locks. */
+static bool lock_image(const struct device *dev, unsigned int flags)
+{
+	int lock = flags & DEVICE_WRITE ? LOCK_EX : LOCK_SH;
+
+	if (flags & DEVICE_SHARED || !flock(dev->fd, lock | LOCK_NB) || errno != EWOULDBLOCK)
+		return true;
+	problem("%s is in use by another command", dev->path);
+	advice("`fuser -v %s` shows by which.", dev->path);
+	return false;
+}
+
 static bool open_and_measure(struct device *dev, unsigned int flags)
 {
 	int mode = O_CLOEXEC | O_NONBLOCK | (flags & DEVICE_WRITE ? O_RDWR : O_RDONLY);
@@ -103,7 +117,7 @@ static bool open_and_measure(struct device *dev, unsigned int flags)
 	}
 	dev->size = opened.st_size;
 	if (!dev->is_disk)
-		return true;
+		return lock_image(dev, flags);
 	if (ioctl(dev->fd, BLKGETSIZE64, &dev->size)) {
 		problem("cannot tell the size of %s: %s", dev->path, strerror(errno));
 		return false;

@@ -43,12 +43,12 @@ void findings_print_rest(const struct findings *findings)
 void findings_conclude(const struct findings *findings, u64 found)
 {
 	if (!found) {
-		printf("%s: %sclean%s\n", findings->path, style(stdout, GREEN), plain(stdout));
+		print_of(findings->path, "%sclean%s\n", style(stdout, GREEN), plain(stdout));
 		return;
 	}
-	printf("%s: %s%llu inconsistenc%s%s%s\n", findings->path, style(stdout, RED),
-	       (unsigned long long)found, found == 1 ? "y" : "ies", plain(stdout),
-	       findings->repairs ? "" : "; nothing was changed");
+	print_of(findings->path, "%s%llu inconsistenc%s%s%s\n", style(stdout, RED),
+		 (unsigned long long)found, found == 1 ? "y" : "ies", plain(stdout),
+		 findings->repairs ? "" : "; nothing was changed");
 	for (size_t i = 0; i < FINDING_KINDS; i++)
 		if (findings->of_kind[i] && findings->kinds[i].meaning)
 			printf("  %s\n", findings->kinds[i].meaning);

@@ -106,21 +106,32 @@ void device_write_failed(const struct device *dev)
 }
 
 /**
- * device_formatted - finish formatting: report write errors, and wipe foreign signatures
- * @dev: device, mapped
+ * device_wipe - wipe the signatures of what others made, before a device is formatted
+ * @dev: device, mapped; device_may_format() allows it
  *
- * New superblocks and tables have overwritten some signatures of file systems. Others lie elsewhere, and
- * are wiped now.
+ * Some lie behind what a format overwrites: the second copy of a partition table, for example. Wiped
+ * afterwards, an interruption would leave a device that is a cache or log and something else, too.
  *
  * Return: false, after a message, if that failed.
  */
+bool device_wipe(const struct device *dev)
+{
+	if (signature_wipe_all(dev->fd))
+		return true;
+	problem("cannot wipe what %s held before: %s", dev->path, strerror(errno));
+	return false;
+}
+
+/**
+ * device_formatted - report errors of the stores that a format made
+ * @dev: device, mapped
+ *
+ * Return: false, after a message, if there was one.
+ */
 bool device_formatted(const struct device *dev)
 {
-	if (pm_host_error())
-		device_write_failed(dev);
-	else if (!signature_wipe_all(dev->fd))
-		problem("cannot wipe what %s held before", dev->path);
-	else
+	if (!pm_host_error())
 		return true;
+	device_write_failed(dev);
 	return false;
 }

@@ -10,6 +10,7 @@
 bool device_usable(const struct device *dev);
 bool device_may_format(const struct device *dev, bool force, const char *wrong);
 void device_write_failed(const struct device *dev);
+bool device_wipe(const struct device *dev);
 bool device_formatted(const struct device *dev);
 
 #endif

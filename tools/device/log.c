@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "base/message.h"
+#include "base/progress.h"
 #include "log.h"
 
 /**
@@ -46,15 +47,17 @@ static void count_generations(const struct wl *wl, struct log_counts *counts)
 }
 
 /**
- * log_count - count what a log holds
+ * log_count - count what a log holds, and report every two seconds that this goes on
+ * @path: of the device, for the report
  * @wl: log
  * @counts: filled in
  *
  * Return: false, after a message, if there is not enough memory.
  */
-bool log_count(const struct wl *wl, struct log_counts *counts)
+bool log_count(const char *path, const struct wl *wl, struct log_counts *counts)
 {
 	struct wl_stream *streams = malloc(sizeof(*streams) * wl->nr_chunks);
+	struct progress progress;
 	struct wl_cursor cursor;
 	struct wl_entry entry;
 	int got;
@@ -64,6 +67,7 @@ bool log_count(const struct wl *wl, struct log_counts *counts)
 		problem("not enough memory to replay %u chunks", wl->nr_chunks);
 		return false;
 	}
+	progress_begin(&progress, path, "being read");
 	count_generations(wl, counts);
 	wl_cursor_start(&cursor, wl, streams, 0);
 	while ((got = wl_cursor_next(&cursor, &entry))) {
@@ -76,6 +80,7 @@ bool log_count(const struct wl *wl, struct log_counts *counts)
 		counts->discards += entry.op != WL_OP_WRITE;
 		counts->bytes += wl_entry_len(&entry);
 	}
+	progress_end(&progress);
 	free(streams);
 	return true;
 }

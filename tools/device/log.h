@@ -17,7 +17,7 @@ struct log_counts {
 };
 
 bool log_open(struct wl *wl, const struct device *dev);
-bool log_count(const struct wl *wl, struct log_counts *counts);
+bool log_count(const char *path, const struct wl *wl, struct log_counts *counts);
 void log_describe(const struct wl *wl, const struct log_counts *counts, json_object *json);
 const char *log_origin(char text[2 * WL_ORIGIN_ID_SIZE + 1], const u8 id[WL_ORIGIN_ID_SIZE]);
 

@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "../core/names/names.h"
+#include "base/progress.h"
 #include "store.h"
 
 /* A mount rewrites a damaged header copy, like a superblock. */
@@ -36,13 +37,17 @@ static void count_names(const struct ps *ps, struct store_counts *counts)
 }
 
 /**
- * store_count - count what a store holds
+ * store_count - count what a store holds, and report every two seconds that this goes on
+ * @path: of the device, for the report
  * @ps: store
  * @counts: filled in
  */
-void store_count(const struct ps *ps, struct store_counts *counts)
+void store_count(const char *path, const struct ps *ps, struct store_counts *counts)
 {
+	struct progress progress;
+
 	*counts = (struct store_counts){ };
+	progress_begin(&progress, path, "being read");
 	count_names(ps, counts);
 	for (u32 file = 0; file < ps->nr_files; file++) {
 		struct ps_file_info info;
@@ -67,6 +72,7 @@ void store_count(const struct ps *ps, struct store_counts *counts)
 		else
 			counts->pages_out_of_sync++;
 	}
+	progress_end(&progress);
 }
 
 /**

@@ -21,7 +21,7 @@ struct store_counts {
 	u64 names_damaged;	/* inconsistencies of the name log that forbid mounting */
 };
 
-void store_count(const struct ps *ps, struct store_counts *counts);
+void store_count(const char *path, const struct ps *ps, struct store_counts *counts);
 void store_describe(const struct ps *ps, const struct store_counts *counts, json_object *json);
 
 #endif

@@ -12,7 +12,7 @@ static bool expendable_cache(const struct device *dev, const struct ps *ps)
 	char uuid[37], size[SIZE_TEXT];
 	struct store_counts counts;
 
-	store_count(ps, &counts);
+	store_count(dev->path, ps, &counts);
 	uuid_text(uuid, ps->super.lower_uuid);
 	if (counts.records_damaged) {
 		problem("%s is a cache with %llu damaged record%s", dev->path,
@@ -49,7 +49,7 @@ static bool expendable_log(const struct device *dev, const struct wl *wl)
 	char origin[2 * WL_ORIGIN_ID_SIZE + 1], size[SIZE_TEXT];
 	struct log_counts counts;
 
-	if (!log_count(wl, &counts))
+	if (!log_count(dev->path, wl, &counts))
 		return false;
 	if (counts.damaged) {
 		problem("%s is a write log that is damaged in %llu place%s", dev->path,

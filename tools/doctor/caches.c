@@ -141,7 +141,7 @@ static void judge_store(struct doctor *doctor, const struct disk *disk, const st
 	char size[SIZE_TEXT], uuid[37];
 	struct store_counts counts;
 
-	store_count(ps, &counts);
+	store_count(disk->path, ps, &counts);
 	if (counts.records_damaged || counts.names_damaged) {
 		found(doctor, ERROR, disk->path, "this cache is not mounted and has %llu damaged record%s",
 		      counts.records_damaged + counts.names_damaged,

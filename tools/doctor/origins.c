@@ -76,7 +76,7 @@ static void visit(struct doctor *doctor, const struct disk *disk, const struct w
 
 	if (!pair.origin)
 		return;
-	if (!disk->held && log_count(wl, &counts))
+	if (!disk->held && log_count(disk->path, wl, &counts))
 		pair.entries = counts.entries;
 	read_signature(&pair);
 	fn(doctor, &pair);

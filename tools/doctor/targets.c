@@ -26,7 +26,7 @@ static bool judge_log(void *arg, const char *name, const struct mapped *mapped)
 	}
 	if (!strcmp(target.health, "failed")) {
 		found(doctor, ERROR, name,
-		      "writing back has failed for so long that the write log refuses writes when it is full");
+		      "the write log refuses writes: it is full or soon will be, and can't be written back; or its memory can't hold them");
 		mend(doctor, "forebay writelog status %s; dmesg (writes go on by themselves when the cause is mended)",
 		     name);
 	} else if (strcmp(target.health, "ok")) {

@@ -12,6 +12,7 @@
 
 #include "base/json.h"
 #include "base/message.h"
+#include "base/progress.h"
 #include "base/size.h"
 #include "base/verb.h"
 #include "cache/format.h"
@@ -69,7 +70,7 @@ static bool parse_delay(const char *text, __u64 *delay)
 	return size_parse(text, delay) && *delay <= FOREBAY_EMU_MAX_DELAY;
 }
 
-/* What the option needs, if its value is not that; NULL if it is. */
+/* Returns which value the option needs, if it has another one; else NULL. */
 static const char *take_option(int option, struct request *req)
 {
 	struct forebay_emu_create *create = &req->create;
@@ -179,6 +180,20 @@ static void report(const struct request *req, const char *device)
 	free(lower);
 }
 
+/* The kernel clears all of the memory. */
+static int create_device(struct request *req)
+{
+	char size[SIZE_TEXT], what[SIZE_TEXT + 16];
+	struct progress progress;
+	int err;
+
+	snprintf(what, sizeof(what), "%s of memory", size_text(size, req->create.bytes));
+	progress_begin(&progress, what, "being prepared");
+	err = emu_control(FOREBAY_EMU_CREATE, &req->create);
+	progress_end(&progress);
+	return err;
+}
+
 static bool is_block_device(const char *path)
 {
 	struct stat st;
@@ -201,7 +216,7 @@ static enum exit_status create(const struct verb *verb, int argc, char **argv)
 		return status;
 	if (req.backing && !is_block_device(req.backing))
 		return FAILED;
-	err = emu_control(FOREBAY_EMU_CREATE, &req.create);
+	err = create_device(&req);
 	if (err)
 		return say_failed(&req, err);
 	snprintf(device, sizeof(device), "/dev/" EMU_DISK "%u", req.create.index);

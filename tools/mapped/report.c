@@ -96,11 +96,15 @@ static void print_all(json_object *all, report_fn print)
  * @argc: of the verb
  * @argv: of the verb
  * @report: how to gather objects in a JSON array, and to print them
+ *
+ * An empty array means that there is nothing, so it isn't printed where nothing could be read.
+ *
+ * Return: DONE, or FAILED after a message.
  */
 enum exit_status report_targets(const struct verb *verb, int argc, char **argv, const struct report *report)
 {
 	json_object *all = json_object_new_array();
-	bool json = false, good = true;
+	bool json = false, good = true, any;
 
 	while (next_option(verb, argc, argv) != -1)
 		json = true;
@@ -108,11 +112,12 @@ enum exit_status report_targets(const struct verb *verb, int argc, char **argv, 
 		good = report->gather_one(all, argv[i]) && good;
 	if (optind == argc)
 		good = mapped_each(verb->kind, report->gather, all);
-	if (json) {
+	any = json_object_array_length(all);
+	if (json && (good || any)) {
 		print_json(all);
 		return good ? DONE : FAILED;
 	}
-	if (good && !json_object_array_length(all))
+	if (good && !any)
 		printf("No %s is in use.\n", verb->kind->what);
 	print_all(all, report->print);
 	json_object_put(all);

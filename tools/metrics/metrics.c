@@ -298,7 +298,7 @@ static enum exit_status metrics(const struct verb *verb, int argc, char **argv)
 	/* Part of the metrics would look like a part of the devices. */
 	if (!gather(&all))
 		return FAILED;
-	if (output)
+	if (output && strcmp(output, "-"))
 		return write_file(output, &all) ? DONE : FAILED;
 	print_all(stdout, &all);
 	return DONE;
@@ -313,7 +313,7 @@ const struct verb verb_metrics = {
 		"the metrics.\n"
 		"\n"
 		"  --output FILE       replace FILE in one step, for node_exporter's textfile collector;\n"
-		"                      a device or pipe is written to\n",
+		"                      a device or pipe is written to, and \"-\" is standard output\n",
 	.options = options,
 	.run = metrics,
 };

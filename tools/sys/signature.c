@@ -6,6 +6,7 @@
 #include <blkid.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "signature.h"
 
@@ -75,15 +76,19 @@ int signature_find(int fd, char *text, size_t size)
  * signature_wipe_all - wipe all signatures that libblkid finds
  * @fd: the device, open for writing
  *
- * Return: false if one couldn't be wiped.
+ * Durable on return.
+ *
+ * Return: false, with errno, if one couldn't be wiped.
  */
 bool signature_wipe_all(int fd)
 {
 	blkid_probe probe = probe_new(fd);
-	bool good = probe;
+	bool good = probe, wiped = false;
 
-	while (good && !blkid_do_probe(probe))
+	while (good && !blkid_do_probe(probe)) {
 		good = !blkid_do_wipe(probe, 0);
+		wiped = true;
+	}
 	blkid_free_probe(probe);
-	return good;
+	return good && (!wiped || !fsync(fd));
 }

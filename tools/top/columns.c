@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* A character may have several bytes, and take no column or two. */
+/*
+ * Text by the columns that it takes on a terminal. A character may have several bytes, and take no column or
+ * two.
+ */
 #include <string.h>
 #include <wchar.h>
 

@@ -89,7 +89,7 @@ static void draw(struct top *top, const struct lines *lines)
 {
 	time_t now = time(NULL);
 	char clock[16], head[128];
-	int last = (int)lines->n - 1;
+	int last = (int)lines->n - (LINES > 3 ? LINES - 2 : 1);		/* then the end is on the screen */
 
 	if (top->first > last)
 		top->first = last;

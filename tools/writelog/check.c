@@ -122,8 +122,9 @@ static void print_head(const char *path, const struct wl *wl)
 	char uuid[37], origin[2 * WL_ORIGIN_ID_SIZE + 1], size[SIZE_TEXT];
 
 	log_origin(origin, wl->super.origin_id);
-	printf("%s: write log %s, %u generations of %u chunks of %s, ", path,
-	       uuid_text(uuid, wl->super.uuid), wl->nr_gens, wl->nr_chunks, size_text(size, wl->chunk_size));
+	print_of(path, "write log %s, %u generations of %u chunks of %s, ",
+		 uuid_text(uuid, wl->super.uuid), wl->nr_gens, wl->nr_chunks,
+		 size_text(size, wl->chunk_size));
 	if (wl_is_bound(wl))
 		printf("for an origin of %llu sectors%s%s\n", (u64)le64_to_cpu(wl->super.origin_sectors),
 		       *origin ? ", " : "", origin);
@@ -136,16 +137,16 @@ static void print_verdict(const struct findings *findings, u64 found, const stru
 	char size[SIZE_TEXT];
 
 	findings_print_rest(findings);
-	printf("%s: %llu write%s (%s), %llu discard%s to replay\n", findings->path, counts->writes,
-	       PLURAL(counts->writes), size_text(size, counts->bytes), counts->discards,
-	       PLURAL(counts->discards));
+	print_of(findings->path, "%llu write%s (%s), %llu discard%s to replay\n", counts->writes,
+		 PLURAL(counts->writes), size_text(size, counts->bytes), counts->discards,
+		 PLURAL(counts->discards));
 	findings_conclude(findings, found);
 	/* A damaged copy of the superblock is no loss. */
 	if (findings->nr == findings->of_kind[WL_BAD_SUPER])
 		return;
 	puts("  Copy the device first (dd). The target refuses such a log. To have it replay all that is whole:");
-	printf("      forebay writelog create --option on_damage=skip NAME ORIGIN %s\n", findings->path);
-	puts("  Check the file system afterwards.");
+	print_around("      forebay writelog create --option on_damage=skip NAME ORIGIN ", findings->path,
+		     "\n  Check the file system afterwards.");
 }
 
 static void print_verdict_json(const struct log_check *check, u64 found, const struct log_counts *counts)
@@ -165,7 +166,6 @@ static enum exit_status check_log(const char *path, const struct wl *wl, bool js
 	struct log_check check = { .wl = wl, .findings = { .path = path, .kinds = kinds } };
 	struct progress progress;
 	struct log_counts counts;
-	bool counted;
 	u64 found;
 
 	if (!streams) {
@@ -180,9 +180,8 @@ static enum exit_status check_log(const char *path, const struct wl *wl, bool js
 	progress_begin(&progress, path, "being checked");
 	found = wl_check(wl, streams, finding, &check);
 	free(streams);
-	counted = log_count(wl, &counts);
 	progress_end(&progress);
-	if (!counted)
+	if (!log_count(path, wl, &counts))
 		return FAILED;
 	if (json)
 		print_verdict_json(&check, found, &counts);

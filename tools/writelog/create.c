@@ -157,8 +157,8 @@ static void say_replay(const struct request *req, const struct wl *wl, u32 gener
 {
 	char size[SIZE_TEXT];
 
-	printf("%s: replaying what it holds, at most %s; this may take a while\n", req->log,
-	       size_text(size, (u64)generations * wl->nr_chunks * wl->chunk_size));
+	print_of(req->log, "replaying what it holds, at most %s; this may take a while\n",
+		 size_text(size, (u64)generations * wl->nr_chunks * wl->chunk_size));
 	fflush(stdout);
 }
 

@@ -4,6 +4,7 @@
  * other data.
  */
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <uuid.h>
 
 #include "base/json.h"
@@ -142,11 +143,12 @@ static void report(const struct request *req, const struct wl *wl)
 	json_object *json;
 
 	if (!req->json) {
-		printf("%s: empty write log, %s in %u generations of %u chunks of %s, %s, UUID %s\n",
-		       req->path, size_text(size, (u64)wl->nr_gens * wl->nr_chunks * wl->chunk_size),
-		       wl->nr_gens, wl->nr_chunks, size_text(chunk, wl->chunk_size),
-		       wl->data_crc ? "data checksums" : "no data checksums",
-		       uuid_text(uuid, wl->super.uuid));
+		print_of(req->path,
+			 "empty write log, %s in %u generations of %u chunks of %s, %s, UUID %s\n",
+			 size_text(size, (u64)wl->nr_gens * wl->nr_chunks * wl->chunk_size), wl->nr_gens,
+			 wl->nr_chunks, size_text(chunk, wl->chunk_size),
+			 wl->data_crc ? "data checksums" : "no data checksums",
+			 uuid_text(uuid, wl->super.uuid));
 		return;
 	}
 	json = json_object_new_object();
@@ -166,9 +168,16 @@ static enum exit_status make(const struct request *req, const struct device *dev
 		advice("Make a namespace of that size: ndctl create-namespace -m fsdax --size=1T; or a dm-linear.");
 		return FAILED;
 	}
-	progress_begin(&progress, req->path, "being formatted");
-	err = wl_format(dev->base, dev->size, &req->make);
-	progress_end(&progress);
+	/* One line is written in each chunk. Read-ahead would read, and then write, megabytes around it. */
+	madvise(dev->base, dev->size, MADV_RANDOM);
+	err = wl_format_fits(dev->size, &req->make);
+	if (!err && !device_wipe(dev))
+		return FAILED;
+	if (!err) {
+		progress_begin(&progress, req->path, "being formatted");
+		err = wl_format(dev->base, dev->size, &req->make);
+		progress_end(&progress);
+	}
 	if (err == WL_E_GEOMETRY) {
 		problem("%s has no room for such generations and chunks", req->path);
 		advice("Choose fewer or smaller ones, or leave --generations and --chunk-size out.");

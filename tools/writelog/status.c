@@ -91,7 +91,7 @@ static bool gather_log(json_object *all, const char *path)
 
 	if (!device_open(&dev, path, 0))
 		return false;
-	good = log_open(&wl, &dev) && log_count(&wl, &counts);
+	good = log_open(&wl, &dev) && log_count(path, &wl, &counts);
 	if (good) {
 		json_object *json = json_object_new_object();
 
@@ -139,14 +139,24 @@ static void print_error(json_object *log)
 	       medium ? "What is whole is kept" : "Writes are kept");
 }
 
+/* Whether writers can't get any other generation. One of more than two is kept for refused blocks. */
+static bool is_exhausted(json_object *log)
+{
+	unsigned long long total = json_number(log, "generations_total");
+
+	return json_number(json_object_object_get(log, "values"), "broken") >= total - (total > 2);
+}
+
 static void print_health(json_object *log)
 {
 	json_object *values = json_object_object_get(log, "values");
 	const char *health = json_text(log, "health");
 
-	if (strcmp(health, "ok"))
+	if (is_exhausted(log))
+		puts("  The log's memory can't hold what is written: writes are refused. What is in the log is written back.");
+	else if (strcmp(health, "ok"))
 		print_error(log);
-	if (!strcmp(health, "failed"))
+	if (!strcmp(health, "failed") && !is_exhausted(log))
 		puts("  That has lasted for error_timeout seconds: writes are refused once the log is full.");
 	if (json_number(values, "medium_errors"))
 		printf("  %sThe log has been found damaged%s (medium_errors). Which sectors, if that is known, dmesg says.\n"
@@ -189,7 +199,9 @@ static void print_log(json_object *log)
 {
 	char size[SIZE_TEXT], total[SIZE_TEXT];
 
-	printf("%s%s%s\n  not in use\n", style(stdout, BOLD), json_text(log, "device"), plain(stdout));
+	fputs(style(stdout, BOLD), stdout);
+	print_name(json_text(log, "device"));
+	printf("%s\n  not in use\n", plain(stdout));
 	row("log");
 	printf("%s in %llu generations of %llu chunks, UUID %s\n",
 	       size_text(total, json_number(log, "bytes_total")), json_number(log, "generations_total"),
@@ -204,11 +216,12 @@ static void print_log(json_object *log)
 	printf("%llu write%s (%s), %llu discard%s\n", json_number(log, "writes"),
 	       PLURAL(json_number(log, "writes")), size_text(size, json_number(log, "bytes_used")),
 	       json_number(log, "discards"), PLURAL(json_number(log, "discards")));
-	if (json_number(log, "damaged"))
-		printf("  %sDamaged%s: `forebay writelog check %s` tells more.\n",
-		       style(stdout, RED), plain(stdout), json_text(log, "device"));
-	else if (json_number(log, "entries"))
+	if (json_number(log, "damaged")) {
+		printf("  %sDamaged%s: ", style(stdout, RED), plain(stdout));
+		print_around("`forebay writelog check ", json_text(log, "device"), "` tells more.");
+	} else if (json_number(log, "entries")) {
 		puts("  The origin lacks them: use the two together again before anything else writes to it.");
+	}
 }
 
 static void print(json_object *log)

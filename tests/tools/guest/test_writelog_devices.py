@@ -20,6 +20,7 @@ from machine import needs, sh
 PMEM, NVME = Path("/dev/pmem0"), Path("/dev/nvme0n1")
 FAST = Path("/dev/mapper/fast")
 SECTORS = 64 * MIB // 512       # of an origin
+SLOW = 2000                     # ms that a write takes: several times as long as a command takes to start on a busy host
 AT = 1024 * MIB // 512          # where origins begin on the SSD: test_devices.py uses what is before
 
 pytestmark = needs(PMEM)
@@ -296,7 +297,7 @@ def test_what_is_in_use_is_left_alone(forebay, forebay_log, fast):
 def slow(log, forebay_log):
     """The first origin, whose writes take so long that there is time for something else, behind the log."""
     sh("modprobe", "dm-delay")
-    sh("dmsetup", "create", "slow", "--uuid", "TEST-slow", "--table", f"0 {SECTORS} delay /dev/mapper/one 0 0 /dev/mapper/one 0 500")
+    sh("dmsetup", "create", "slow", "--uuid", "TEST-slow", "--table", f"0 {SECTORS} delay /dev/mapper/one 0 0 /dev/mapper/one 0 {SLOW}")
     sh("dmsetup", "mknodes")
     assert forebay_log("create", "fast", "/dev/mapper/slow", log).status == DONE
     yield FAST
@@ -312,19 +313,18 @@ def mode():
 
 @contextlib.contextmanager
 def visit(begins, ends):
-    """A process that has the device open from begins() until a while after ends()."""
+    """A process that has the device open from begins() to ends()."""
     def look():
         until(begins)
         with open(FAST, "rb"):
             until(ends)
-            time.sleep(0.5)
     visitor = threading.Thread(target=look)
     visitor.start()
     yield
     visitor.join()
 
 
-def until(true, seconds=10):
+def until(true, seconds=60):
     """Waits for that."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
@@ -342,6 +342,14 @@ def asleep(process):
         return False
 
 
+def has_sent(process):
+    """Whether the child that sent the message has ended, and the process sleeps."""
+    try:
+        return not Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text(encoding="ascii") and asleep(process)
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
 def test_a_visitor_is_waited_for(command, forebay_log, fast):
     """udev opens each device that a process has written to. The visitor closes it once the command waits for that."""
     begin = time.monotonic()
@@ -349,25 +357,26 @@ def test_a_visitor_is_waited_for(command, forebay_log, fast):
     takes = time.monotonic() - begin
     with open(fast, "rb"):
         removing = subprocess.Popen([command, "writelog", "remove", "fast"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        until(lambda: asleep(removing) or removing.poll() is not None, seconds=10 + 20 * takes)
+        until(lambda: asleep(removing) or removing.poll() is not None, seconds=60 + 20 * takes)
         assert removing.poll() is None, removing.stderr.read()
     said = removing.communicate()[1]
     assert (removing.returncode, said) == (DONE, "")
 
 
 @pytest.mark.parametrize("stays", [False, True])
-def test_a_visitor_while_it_is_written_back(forebay_log, slow, stays):
+def test_a_visitor_while_it_is_written_back(command, slow, stays):
     """A visitor opens the device after the check that it is unused. The device is removed once the visitor closes it; else its state is reported."""
     write(slow, "for long ")
     over = threading.Event()
-    with visit(lambda: mode() == "cleaning", over.is_set if stays else lambda: mode() == "cleaner"):
-        result = forebay_log("remove", "fast")
+    removing = subprocess.Popen([command, "writelog", "remove", "fast"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    with visit(lambda: mode() == "cleaning", lambda: over.is_set() or (not stays and has_sent(removing))):
+        said = removing.communicate()[1]
         over.set()
     if stays:
-        assert result.status == FAILED and "fast is in use" in result.err
-        assert "It no longer logs writes: they go to the origin, until `forebay writelog resume fast`." in result.err
+        assert removing.returncode == FAILED and "fast is in use" in said
+        assert "It no longer logs writes: they go to the origin, until `forebay writelog resume fast`." in said
     else:
-        assert result.status == DONE, result.err
+        assert removing.returncode == DONE, said
     assert FAST.exists() == stays
 
 
@@ -378,7 +387,7 @@ def test_interrupted(command, slow, number):
     with subprocess.Popen([command, "writelog", "remove", "fast"], stderr=subprocess.PIPE, text=True) as removing:
         until(lambda: mode() == "cleaning")
         removing.send_signal(number)
-        said = removing.communicate(timeout=20)[1]
+        said = removing.communicate(timeout=120)[1]
     assert removing.returncode == LEFT
     assert "not everything could be written back: Interrupted system call" in said and "nothing is lost" in said
     assert ("It goes on logging writes." in said) == (mode() != "cleaner") and "--no-flush" in said
@@ -389,7 +398,7 @@ def test_with_children_ignored(command, fast):
     """A process inherits an ignored SIGCHLD, with which waitpid() gets no status."""
     data = write(fast, "ignored ")
     for verb in ("flush", "remove"):
-        done = subprocess.run(["env", "--ignore-signal=CHLD", command, "writelog", verb, "fast"], timeout=20, check=False,
+        done = subprocess.run(["env", "--ignore-signal=CHLD", command, "writelog", verb, "fast"], timeout=120, check=False,
                               stderr=subprocess.PIPE, text=True)
         assert (done.returncode, done.stderr) == (DONE, "")
     assert read("/dev/mapper/one") == data
@@ -429,8 +438,7 @@ def test_an_origin_that_fails(forebay_log, fast):
     for verb in ("flush", "remove"):
         result = forebay_log(verb, "fast")
         assert result.status == LEFT and not result.out
-        assert "not everything could be written back: Input/output error" in result.err
-        assert "left in the log; nothing is lost" in result.err
+        assert "not everything could be written back: Input/output error" in result.err and "in the log; nothing is lost" in result.err
     assert "--no-flush" in result.err
     assert forebay_log("status", "--json").json[0]["health"] == "error"
     assert "The origin refuses writes.\n" in forebay_log("status").out and "tried again" in forebay_log("status").out
@@ -438,6 +446,5 @@ def test_an_origin_that_fails(forebay_log, fast):
     sh("dmsetup", "suspend", "--nolockfs", "one")
     sh("dmsetup", "load", "one", "--table", f"0 {SECTORS} linear {NVME} {AT}")
     sh("dmsetup", "resume", "one")
-    result = forebay_log("remove", "fast")
-    assert result.status == DONE, result.err
+    assert forebay_log("remove", "fast").status == DONE
     assert read("/dev/mapper/one") == data

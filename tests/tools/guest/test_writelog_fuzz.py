@@ -20,7 +20,7 @@ PMEM, NVME = Path("/dev/pmem0"), Path("/dev/nvme0n1")
 ORIGIN_SECTORS = 2048           # a MiB
 LOG = "/dev/mapper/mutated"
 CASES, SEED = int(os.environ.get("FUZZ_CASES", "16")), int(os.environ.get("FUZZ_SEED", "1"))
-PATIENCE = 30
+PATIENCE = 300      # seconds
 
 pytestmark = needs(PMEM)
 
