@@ -10,11 +10,26 @@ class CommandFailed(Exception):
 
 def run(*argv: str, timeout: float = 120) -> str:
     """Standard output of a program that must succeed."""
+    with start(*argv) as program:
+        return finish(program, timeout)
+
+
+def start(*argv: str) -> subprocess.Popen:
+    """A program for finish(). Its output isn't buffered here, so a reader may take the first line of it."""
+    return subprocess.Popen(argv, bufsize=0, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def finish(program: subprocess.Popen, timeout: float) -> str:
+    """What it says until its end, on standard output. It must succeed."""
+    name = " ".join(program.args)
     try:
-        done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout)
+        output, errors = (words.decode() for words in program.communicate(timeout=timeout))
     except subprocess.TimeoutExpired:
-        raise CommandFailed(f"{' '.join(argv)}: not done after {timeout:g} s") from None
-    if done.returncode:
-        words = (done.stderr + done.stdout).strip()
-        raise CommandFailed(f"{' '.join(argv)}: status {done.returncode}: {words[-2000:]}")
-    return done.stdout
+        program.kill()
+        raise CommandFailed(f"{name}: not done after {timeout:g} s") from None
+    except BaseException:
+        program.kill()
+        raise
+    if program.returncode:
+        raise CommandFailed(f"{name}: status {program.returncode}: {(errors + output).strip()[-2000:]}")
+    return output

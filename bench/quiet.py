@@ -11,6 +11,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from .cost import busy_seconds
+
 LOAD = 1.0          # a processor, before the guest starts: above that a run is not quiet
 OTHERS = 0.25       # processors that other processes kept busy meanwhile, on average
 
@@ -38,12 +40,6 @@ def qemus(proc: Path) -> int:
         except OSError:         # it has ended
             pass
     return found
-
-
-def busy_seconds(proc: Path) -> float:
-    """User, nice, system, irq and softirq of all processors; time that a hypervisor took is not in it."""
-    fields = (proc / "stat").read_text().split()[1:]
-    return sum(int(fields[at]) for at in (0, 1, 2, 5, 6)) / os.sysconf("SC_CLK_TCK")
 
 
 def verdict(before: Look, after: Look, cpus: int) -> dict:

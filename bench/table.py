@@ -8,6 +8,8 @@ from rich.table import Table
 from . import quiet, words
 from .stats import REFERENCES
 
+COST = "cost_cpu_us"        # bench/cost.py
+
 
 def show(results: dict, verdicts: bool = True) -> None:
     console = Console(highlight=False, width=None if Console().is_terminal else 110)
@@ -42,6 +44,9 @@ def _table(results: dict, rows: list[dict], keys: tuple[str, ...], title: str | 
         table.add_column(heading, no_wrap=True, min_width=len("dm-writecache"))
     for heading, width in (("median", 7), ("range", 17), ("", 0), *((f"× {to}", 0) for to in REFERENCES)):
         table.add_column(heading, justify="left" if heading == "" else "right", no_wrap=True, min_width=width)
+    costs = any(COST in row for row in rows)
+    if costs:
+        table.add_column("CPU µs/op", justify="right", no_wrap=True, min_width=6)
     ratios = {(entry["workload"], entry["system"], entry["to"]): entry["ratio"] for entry in results["ratios"]}
     last = None
     for row in rows:
@@ -52,6 +57,7 @@ def _table(results: dict, rows: list[dict], keys: tuple[str, ...], title: str | 
         table.add_row(*(named[key] for key in keys), number(row["value"]),
                       f"{number(row['spread'][0])} – {number(row['spread'][1])}", row["metric"],
                       *(number(ratios.get((workload, system, to))) for to in REFERENCES),
+                      *([number(row.get(COST))] if costs else []),
                       style="bold" if system == "forebay" else None)
         last = workload
     return table

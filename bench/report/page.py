@@ -7,7 +7,7 @@ import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..table import number
+from ..table import COST, number
 from . import found
 from .questions import DRAWINGS, Question
 
@@ -103,7 +103,27 @@ def entry(question: Question, results, charts: dict[str, Path], shown: set[str])
         return made + [Text(f"The chart of `{question.experiment}` is above.")]
     shown.add(question.experiment)
     made += [Text(said) for said in (*run.void, *found.agreement(results[question.experiment]))]
-    return made + [Picture(charts[question.experiment], f"{question.experiment}: {question.caption}")]
+    return made + [Picture(charts[question.experiment], f"{question.experiment}: {question.caption}"), *costs(run.rows)]
+
+
+def costs(rows: list[dict]) -> list:
+    """A workload a row, a system a column."""
+    known = {(row["workload"], row["system"]): cost(row) for row in rows if COST in row}
+    if not known:
+        return []
+    workloads, names = (list(dict.fromkeys(key[at] for key in known)) for at in (0, 1))
+    return [Text("What an operation costs: processor time of the whole machine without idle, context switches, and what goes to the "
+                 "SSD while the workload runs."),
+            Table(("", *names), [(f"`{workload}`", *(known.get((workload, name), "") for name in names)) for workload in workloads])]
+
+
+def cost(row: dict) -> str:
+    parts = [f"{number(row[COST])} µs"]
+    if "cost_switches" in row:
+        parts.append(f"{number(row['cost_switches'])} switches")
+    if "cost_ssd_bytes" in row:
+        parts.append(f"{number(row['cost_ssd_bytes'] / 1024)} KiB")
+    return ", ".join(parts)
 
 
 def not_measured(question: Question, results) -> str:

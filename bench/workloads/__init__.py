@@ -5,7 +5,7 @@ Besides the value, in the workload's unit, a workload may return figures of its 
 """
 
 from . import (aio, append_log, block, dpkg, etcd, faults, files, fio, flush, git, interface, kv, lmdb, mariadb, memory, names, postfix,
-               postgres, ranges, redis, transit, untar, ycsb)
+               postgres, ranges, redis, share, transit, untar, ycsb)
 
 OPS, MIB, FILES = "ops/s", "MiB/s", "files/s"
 
@@ -43,9 +43,13 @@ WORKLOADS = {
     **{f"direct-{short}-{where}": (OPS, f"4 KiB direct {rw}, {about}", ranges.direct(rw, where == "pmem"))
        for short, rw in (("read", "randread"), ("write", "randwrite"))
        for where, about in (("pmem", "pages in PMem"), ("elsewhere", "other pages of a file that has some"))},
-    "locked-alone": (OPS, "flushed stores to a locked DAX mapping", ranges.stores(beside=False)),
-    "locked-beside": (OPS, "the same beside a task that thrashes", ranges.stores(beside=True)),
-    "unlocked-beside": (OPS, "the same, not locked", ranges.stores(beside=True, lock=False)),
+    "locked-alone": (OPS, "flushed stores to a locked DAX mapping", share.stored_beside()),
+    "locked-beside": (OPS, "the same beside a task that thrashes", share.stored_beside(share.stored)),
+    "unlocked-beside": (OPS, "the same, not locked", share.stored_beside(share.stored, lock=False)),
+    "synced-alone": (OPS, "4 KiB overwrites of 8 MiB, fdatasync after each", share.synced_beside()),
+    "synced-beside-computing": (OPS, "the same beside a task that computes", share.synced_beside(share.computing)),
+    "synced-beside-synced": (OPS, "the same beside a task that does it in 256 MiB", share.synced_beside(share.synced)),
+    "synced-beside-stored": (OPS, "the same beside a task that stores to a DAX mapping of 256 MiB", share.synced_beside(share.stored)),
 }
 
 WORKLOADS |= {

@@ -8,7 +8,7 @@ import os
 
 from ..commands import run
 from ..systems import PINNED
-from .fio import JOB, check_timed, lay_out, parse, timed
+from .fio import check_timed, lay_out, report_of
 from .ranges import in_pmem
 
 MIB = 1 << 20
@@ -25,13 +25,13 @@ def asynchronous(rw: str, mib: int = FILE_MIB):
         if os.environ.get(PINNED):
             in_pmem(path)
         direct = run("stat", "-f", "-c", "%t", folder).strip() != TMPFS
-        report = parse(run("fio", f"--name={JOB}", f"--filename={path}", "--ioengine=libaio", f"--iodepth={DEPTH}", f"--direct={direct:d}",
-                           f"--rw={rw}", "--bs=4k", f"--size={mib}m", "--norandommap", "--invalidate=0", "--output-format=json",
-                           *timed(seconds)))
+        report = report_of(f"--filename={path}", "--ioengine=libaio", f"--iodepth={DEPTH}", f"--direct={direct:d}", f"--rw={rw}",
+                           "--bs=4k", f"--size={mib}m", "--norandommap", "--invalidate=0", seconds=seconds)
         kind = "write" if "write" in rw else "read"
         check_timed(report, seconds, **{kind: 4096}, depth=DEPTH)
         check_depth(report)
-        return {"value": report[kind]["bw_bytes"] / MIB, "mean_us": report[kind]["lat_ns"]["mean"] / 1000}
+        return {"value": report[kind]["bw_bytes"] / MIB, "mean_us": report[kind]["lat_ns"]["mean"] / 1000,
+                **report["cost"]}
     return measure
 
 

@@ -26,12 +26,12 @@ def commands(fsync: str, pipeline: int = 1, mapped: bool = False, command: str =
         with redis.Server(folder, fsync, PRELOAD if mapped else ()) as server:
             with redis.load(command, *options) as sender:
                 before = processor_seconds(server.process.pid), redis.calls(server.connection, command)
-                rate = redis.rate(server.connection, command, sender, seconds)
+                answered = redis.rate(server.connection, command, sender, seconds)
                 after = processor_seconds(server.process.pid), redis.calls(server.connection, command)
             check_mapped(folder, mapped)
-            asked = int(max(LEAST * pipeline, rate * seconds))
+            asked = int(max(LEAST * pipeline, answered["value"] * seconds))
             percentiles = response_times(command, "-n", str(asked), *options)
-        return {"value": rate, "cpu_us": 1e6 * (after[0] - before[0]) / (after[1] - before[1]), "timed": asked // pipeline,
+        return {**answered, "cpu_us": 1e6 * (after[0] - before[0]) / (after[1] - before[1]), "timed": asked // pipeline,
                 "percentiles_us": percentiles, **figures(percentiles)}
     return measure
 

@@ -10,10 +10,10 @@ import re
 import stat
 
 from ..commands import CommandFailed, run
+from ..cost import written
 from ..systems import MAPPED, SSD
-from .fio import check_bytes, check_mix, check_syncs, check_timed, fio, lay_out, parse, timed
+from .fio import check_bytes, check_mix, check_syncs, check_timed, fio, lay_out, report_of
 
-JOB = "forebay-bench-job"
 MIB = 1 << 20
 # fio reads the clock less often, for all systems: with 4 KiB the clock would be a large part of the result.
 NO_CLOCK = "--gtod_reduce=1"
@@ -38,10 +38,10 @@ def scaling_fsync(jobs: int, block: int, mib: int = 128):
         for job in range(jobs):
             lay_out(f"{folder}/{job}", mib // jobs)
         settle()
-        report = fio(folder, jobs, "--rw=randwrite", f"--bs={block}", f"--size={mib // jobs}m", "--fsync=1", *timed(seconds))
+        report = fio(folder, jobs, "--rw=randwrite", f"--bs={block}", f"--size={mib // jobs}m", "--fsync=1", seconds=seconds)
         check_syncs(report, 1)
         check_timed(report, seconds, write=block, jobs=jobs)
-        return {"value": report["write"]["bw_bytes"] / MIB}
+        return {"value": report["write"]["bw_bytes"] / MIB, **report["cost"]}
     return measure
 
 
@@ -51,10 +51,10 @@ def mix(jobs: int, writes: int, region: int = 256):
         settle()
         share = region // jobs
         report = on_device(device, NO_CLOCK, "--rw=randrw", f"--rwmixwrite={writes}", "--bs=4k", f"--numjobs={jobs}",
-                           f"--size={share}m", f"--offset_increment={share}m", *timed(seconds))
+                           f"--size={share}m", f"--offset_increment={share}m", seconds=seconds)
         check_timed(report, seconds, read=4096, write=4096, jobs=jobs)
         check_mix(report, writes)
-        return {"value": (report["read"]["bw_bytes"] + report["write"]["bw_bytes"]) / MIB}
+        return {"value": (report["read"]["bw_bytes"] + report["write"]["bw_bytes"]) / MIB, **report["cost"]}
     return measure
 
 
@@ -109,12 +109,12 @@ def zipfian(jobs: int = 2, mib: int = 192, region: int = 96):
     """Overwrites, few blocks most of the time: MiB written for each MiB that reached the SSD."""
     def measure(device: str, seconds: float) -> dict:
         settle()
-        before = written()
+        before = written(SSD)
         report = on_device(device, NO_CLOCK, "--rw=randwrite", "--bs=4k", "--random_distribution=zipf:1.1", f"--numjobs={jobs}",
                            f"--size={region}m", f"--io_size={mib // jobs}m", "--norandommap")
         check_bytes(report["write"], mib * MIB)
         settle()
-        return {"value": absorbed(mib * MIB, written() - before)}
+        return {"value": absorbed(mib * MIB, written(SSD) - before)}
     return measure
 
 
@@ -125,11 +125,10 @@ def absorbed(made: int, reached: int) -> float:
     return made / reached
 
 
-def on_device(device: str, *options: str) -> dict:
+def on_device(device: str, *options: str, seconds: float = 0) -> dict:
     if not stat.S_ISBLK(os.stat(device).st_mode):
         raise ValueError(f"{device} is no block device: this workload is for the systems called bare-...")
-    return parse(run("fio", f"--name={JOB}", f"--filename={device}", "--direct=1", "--ioengine=psync", "--group_reporting",
-                     "--output-format=json", *options))
+    return report_of(f"--filename={device}", "--direct=1", "--ioengine=psync", "--group_reporting", *options, seconds=seconds)
 
 
 def settle() -> None:
@@ -137,12 +136,6 @@ def settle() -> None:
     os.sync()
     if os.path.exists(MAPPED):
         run("dmsetup", "message", os.path.basename(MAPPED), "0", "flush")
-
-
-def written() -> int:
-    """Bytes that the SSD was told to write."""
-    with open(f"/sys/class/block/{os.path.basename(SSD)}/stat") as file:
-        return int(file.read().split()[6]) * 512
 
 
 def fillsync(threads: int, writes: int = 2000, keys: int = 2000):
@@ -166,4 +159,6 @@ def parse_db_bench(output: str, benchmark: str, operations: int) -> float:
     found = re.search(r" (\d+) ops/sec .* (\d+) operations;", line)
     if not found or int(found[2]) != operations:
         raise CommandFailed(f"db_bench was to do {operations} operations of {benchmark}: {line or output[-2000:]}")
+    if "(0 of " in line:        # keys found, which only reads have: an empty database is read fast
+        raise CommandFailed(f"db_bench found no key: {line}")
     return float(found[1])

@@ -9,6 +9,7 @@ import os
 import tarfile
 import time
 
+from .. import cost
 from ..commands import run
 from .names import result
 
@@ -25,19 +26,20 @@ def unpack():
         roots = [new_root(folder, 0)]
         os.sync()
         times, end = [], time.monotonic() + seconds
-        while not times or time.monotonic() < end:
-            first = len(times) * AT_ONCE % PACKAGES
-            if times and not first:
-                roots.append(new_root(folder, len(roots)))
-            begin = time.monotonic_ns()
-            unpack_into(roots[-1], range(first, first + AT_ONCE))
-            times.append(time.monotonic_ns() - begin)
+        with cost.Spent() as spent:
+            while not times or time.monotonic() < end:
+                first = len(times) * AT_ONCE % PACKAGES
+                if times and not first:
+                    roots.append(new_root(folder, len(roots)))
+                begin = time.monotonic_ns()
+                unpack_into(roots[-1], range(first, first + AT_ONCE))
+                times.append(time.monotonic_ns() - begin)
         done = len(times) * AT_ONCE
         for number, root in enumerate(roots):
             check(root, min(PACKAGES, done - number * PACKAGES))
         figures = result(times)
         packages = figures["value"] * AT_ONCE
-        return figures | {"value": packages * FILES, "packages": packages}
+        return figures | {"value": packages * FILES, "packages": packages} | spent.each(done * FILES)
     return measure
 
 

@@ -12,6 +12,7 @@ import threading
 import time
 from base64 import b64encode
 
+from .. import cost
 from . import guest_only
 from .redis import RAMP, check_runs, wait_until
 
@@ -29,15 +30,16 @@ def puts():
             for client in clients:
                 client.start()
             time.sleep(RAMP)
-            before, begin = answered(clients), time.monotonic()
-            time.sleep(seconds)
-            after, end = answered(clients), time.monotonic()
+            with cost.Spent() as spent:
+                before = answered(clients)
+                time.sleep(seconds)
+                after = answered(clients)
             for client in clients:
                 client.stop()
             server.stop()
             server.start()
             check(Connection(), [client.answered for client in clients])
-        return {"value": (after - before) / (end - begin), "puts": answered(clients)}
+        return {"value": (after - before) / spent.seconds, "puts": answered(clients), **spent.each(after - before)}
     return measure
 
 

@@ -7,13 +7,16 @@ allocation and no unwritten extents, which would slow down ext4 most.
 
 import json
 import os
+import time
 
-from ..commands import run
+from .. import cost
+from ..commands import finish, start
 from ..systems import drop_caches
 
 CHUNK = 1 << 20
 JOB = "forebay-bench-job"       # fio takes the name for a file's if there is one of that name where it runs
 RAMP = 0.5              # seconds before fio counts
+START = 1.0             # seconds until all its jobs run, in the emulated machine
 
 
 def synced_writes(jobs: int = 1, block: int = 4096, mib: int = 64):
@@ -21,10 +24,10 @@ def synced_writes(jobs: int = 1, block: int = 4096, mib: int = 64):
         for job in range(jobs):
             lay_out(f"{folder}/{job}", mib)
         report = fio(folder, jobs, "--rw=randwrite", f"--bs={block}", f"--size={mib}m", "--fdatasync=1",
-                     *timed(seconds))
+                     seconds=seconds)
         check_syncs(report, 1)
         check_timed(report, seconds, write=block, jobs=jobs)
-        return {"value": report["write"]["iops"], **latencies(report.get("sync", {}))}
+        return {"value": report["write"]["iops"], **latencies(report.get("sync", {})), **report["cost"]}
     return measure
 
 
@@ -33,10 +36,10 @@ def synced_appends():
         # Without fallocate=none fio would allocate the whole file first, and nothing would grow. It is large enough not
         # to wrap around in a few seconds.
         report = fio(folder, 1, "--rw=write", "--bs=4k", "--size=1g", "--fallocate=none", "--fdatasync=1",
-                     *timed(seconds))
+                     seconds=seconds)
         check_syncs(report, 1)
         check_timed(report, seconds, write=4096)
-        return {"value": report["write"]["iops"], **latencies(report.get("sync", {}))}
+        return {"value": report["write"]["iops"], **latencies(report.get("sync", {})), **report["cost"]}
     return measure
 
 
@@ -56,12 +59,12 @@ def sequential_read(cached: bool, mib: int = 256):
         if cached:
             read_all(f"{folder}/0")
         report = fio(folder, 1, "--rw=read", "--bs=128k", f"--size={mib}m",
-                     *(timed(seconds) if cached else []))
+                     seconds=seconds if cached else 0)
         if cached:
             check_timed(report, seconds, read=128 << 10)
         else:
             check_bytes(report["read"], mib << 20)
-        return {"value": report["read"]["bw_bytes"] / (1 << 20)}
+        return {"value": report["read"]["bw_bytes"] / (1 << 20), **report["cost"]}
     return measure
 
 
@@ -70,22 +73,43 @@ def random_read(mib: int = 128):
         lay_out(f"{folder}/0", mib)
         read_all(f"{folder}/0")
         report = fio(folder, 1, "--rw=randread", "--bs=4k", f"--size={mib}m", "--gtod_reduce=1",
-                     *timed(seconds))
+                     seconds=seconds)
         check_timed(report, seconds, read=4096)
-        return {"value": report["read"]["iops"]}
+        return {"value": report["read"]["iops"], **report["cost"]}
     return measure
 
 
-def fio(folder: str, jobs: int, *options: str) -> dict:
-    """What fio reports of the jobs together, on the files 0, 1, ... of the folder."""
+def fio(folder: str, jobs: int, *options: str, seconds: float = 0) -> dict:
+    """As report_of(), on the files 0, 1, ... of the folder."""
     # By default fio drops the file's pages before each pass: forebay then writes them back and evicts them
     # from PMem, as it should. Databases don't do that between two writes.
-    output = run("fio", f"--name={JOB}", f"--directory={folder}", "--filename_format=$jobnum", f"--numjobs={jobs}",
-                 "--ioengine=psync", "--invalidate=0", "--group_reporting", "--output-format=json", *options)
+    report = report_of(f"--directory={folder}", "--filename_format=$jobnum", f"--numjobs={jobs}", "--ioengine=psync", "--invalidate=0",
+                       "--group_reporting", *options, seconds=seconds)
     # fio may choose other files than the given ones, and creates what doesn't exist.
     if (found := sorted(os.listdir(folder))) != [str(job) for job in range(jobs)]:
         raise ValueError(f"fio worked on other files: {found}")
-    return parse(output)
+    return report
+
+
+def report_of(*options: str, seconds: float = 0, ramp: float = RAMP, begin: float = START, under: tuple[str, ...] = ()) -> dict:
+    """What fio reports of its jobs together; with what an operation costs ("cost"), if they run for so many seconds after a ramp.
+
+    fio starts and stops in no time that is known. So the costs are counted while it is sure to work: from `begin` on, in
+    seconds after its start, until it would end if it started in no time.
+    """
+    with start(*under, "fio", f"--name={JOB}", "--output-format=json", *options, *(timed(seconds, ramp) if seconds else [])) as program:
+        spent = spent_between(begin, ramp + seconds) if seconds else None
+        report = parse(finish(program, 120 + seconds))
+    rate = sum(report.get(op, {}).get("iops", 0) for op in ("read", "write"))
+    return report | {"cost": spent.each(rate * spent.seconds) if spent else {}}
+
+
+def spent_between(begin: float, end: float) -> cost.Spent:
+    """Seconds from now."""
+    time.sleep(begin)
+    with cost.Spent() as spent:
+        time.sleep(max(0.1, end - begin))
+    return spent
 
 
 def parse(output: str) -> dict:
@@ -142,8 +166,8 @@ def latencies(sync: dict) -> dict:
     return {name: round(value / 1000, 2) for name, value in found.items() if value}
 
 
-def timed(seconds: float) -> list[str]:
-    return ["--time_based", f"--runtime={round(seconds * 1000)}ms", f"--ramp_time={round(RAMP * 1000)}ms"]
+def timed(seconds: float, ramp: float = RAMP) -> list[str]:
+    return ["--time_based", f"--runtime={round(seconds * 1000)}ms", f"--ramp_time={round(ramp * 1000)}ms"]
 
 
 def lay_out(path: str, mib: int) -> None:

@@ -8,6 +8,7 @@ branch, and writes the index and the reflog. In an emulated machine the start of
 import os
 import time
 
+from .. import cost
 from ..commands import run
 from .names import LEAST, result
 
@@ -24,12 +25,13 @@ def commits():
         begin(folder)
         os.sync()
         times, end = [], time.monotonic() + seconds
-        while len(times) < LEAST or time.monotonic() < end:
-            start = time.monotonic_ns()
-            commit(folder, len(times))
-            times.append(time.monotonic_ns() - start)
+        with cost.Spent() as spent:
+            while len(times) < LEAST or time.monotonic() < end:
+                start = time.monotonic_ns()
+                commit(folder, len(times))
+                times.append(time.monotonic_ns() - start)
         check(folder, len(times))
-        return result(times)
+        return result(times) | spent.each(len(times))
     return measure
 
 

@@ -5,6 +5,7 @@ import os
 import sys
 import time
 
+from .. import cost
 from . import guest_only
 from .names import LEAST, result
 
@@ -19,14 +20,15 @@ def puts():
         environment = connect(folder)
         os.sync()
         times, end = [], time.monotonic() + seconds
-        while len(times) < LEAST or time.monotonic() < end:
-            begin = time.monotonic_ns()
-            with environment.begin(write=True) as transaction:
-                transaction.put(key(len(times)), value(len(times)))
-            times.append(time.monotonic_ns() - begin)
+        with cost.Spent() as spent:
+            while len(times) < LEAST or time.monotonic() < end:
+                begin = time.monotonic_ns()
+                with environment.begin(write=True) as transaction:
+                    transaction.put(key(len(times)), value(len(times)))
+                times.append(time.monotonic_ns() - begin)
         environment.close()
         check(folder, len(times))
-        return result(times)
+        return result(times) | spent.each(len(times))
     return measure
 
 

@@ -2,7 +2,7 @@
 /*
  * The micro-benchmark of hybrid-storage-thesis 5.2: a mapping, of which every page has been written once; then, again and
  * again, a byte is stored to each of the first pages and fdatasync() is timed. Prints MAP_SYNC or MAP_SHARED, as the file
- * is mapped, then a latency a line, in nanoseconds.
+ * is mapped, when every page was written; then a latency a line, in nanoseconds, but of the first WARM_UP syncs.
  *
  *	mapsync FILE MAPPED DIRTY SECONDS	MAPPED and DIRTY in pages
  */
@@ -56,10 +56,11 @@ int main(int argc, char **argv)
 		perror(argv[1]);
 		return 1;
 	}
-	puts(how);
 	store(map, pages);
 	if (fdatasync(fd))
 		return 1;
+	puts(how);
+	fflush(stdout);		/* its reader begins to count what the syncs cost */
 	end = now() + atof(argv[4]) * 1e9;
 	for (int i = 0; i < WARM_UP + LEAST || (i < MOST && now() < end); i++) {
 		store(map, dirty);

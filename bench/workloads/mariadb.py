@@ -9,6 +9,7 @@ import shutil
 import socket
 import subprocess
 
+from .. import cost
 from ..commands import CommandFailed, run
 from .redis import RAMP, check_runs, wait_until
 
@@ -27,8 +28,10 @@ def inserts(threads: int):
         os.sync()
         with Server(f"{folder}/db"):
             run(*SYSBENCH, "prepare")
-            output = run(*SYSBENCH, f"--threads={threads}", f"--time={round(seconds + RAMP)}", "run")
-        return {"value": rate(output, threads, round(seconds + RAMP))}
+            with cost.Spent() as spent:
+                output = run(*SYSBENCH, f"--threads={threads}", f"--time={round(seconds + RAMP)}", "run")
+        each = rate(output, threads, round(seconds + RAMP))
+        return {"value": each, **spent.each(each * round(seconds + RAMP))}
     return measure
 
 

@@ -10,6 +10,7 @@ import statistics
 import time
 from pathlib import Path
 
+from .. import cost
 from ..commands import run
 
 BIN = Path(__file__).resolve().parents[2] / "build" / "bench" / "bin"
@@ -22,9 +23,11 @@ def steps(program: str):
         for name in ("tmp", "new") if program == "maildir" else ():
             os.mkdir(f"{folder}/{name}")
         os.sync()
-        times = [int(line) for line in run(str(BIN / "names"), folder, program, str(seconds), timeout=600).split()]
+        with cost.Spent() as spent:
+            said = run(str(BIN / "names"), folder, program, str(seconds), timeout=600)
+        times = [int(line) for line in said.split()]
         check(folder, program, len(times))
-        return result(times)
+        return result(times) | spent.each(len(times))
     return measure
 
 
@@ -58,13 +61,14 @@ def sqlite(mode: str):
         base.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, value BLOB)")
         os.sync()
         times, end = [], time.monotonic() + seconds
-        while len(times) < LEAST or time.monotonic() < end:
-            begin = time.monotonic_ns()
-            base.execute("INSERT INTO t (value) VALUES (?)", (len(times).to_bytes(4, "little") * 25,))
-            times.append(time.monotonic_ns() - begin)
+        with cost.Spent() as spent:
+            while len(times) < LEAST or time.monotonic() < end:
+                begin = time.monotonic_ns()
+                base.execute("INSERT INTO t (value) VALUES (?)", (len(times).to_bytes(4, "little") * 25,))
+                times.append(time.monotonic_ns() - begin)
         base.close()
         check_rows(path, len(times))
-        return result(times)
+        return result(times) | spent.each(len(times))
     return measure
 
 

@@ -11,6 +11,7 @@ import socket
 import threading
 import time
 
+from .. import cost
 from ..commands import run
 from . import guest_only
 from .redis import wait_until
@@ -82,18 +83,18 @@ def deliveries():
                 client.send()                   # Postfix starts its processes
             await_delivery(folder, len(clients))
             os.sync()
-            begin = time.monotonic()
-            for client in clients:
-                client.start()
-            time.sleep(seconds)
-            for client in clients:
-                client.stop()
-            sent = sum(client.acknowledged for client in clients)
-            await_delivery(folder, sent)
-            end = time.monotonic()
+            with cost.Spent() as spent:
+                for client in clients:
+                    client.start()
+                time.sleep(seconds)
+                for client in clients:
+                    client.stop()
+                sent = sum(client.acknowledged for client in clients)
+                await_delivery(folder, sent)
             wait_until(lambda: not queued(folder), "the queue to be empty")
         check(folder, [client.acknowledged for client in clients])
-        return {"value": (sent - len(clients)) / (end - begin), "acknowledged": sent}
+        mails = sent - len(clients)
+        return {"value": mails / spent.seconds, "acknowledged": sent, **spent.each(mails)}
     return measure
 
 

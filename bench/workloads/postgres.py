@@ -10,6 +10,7 @@ import pathlib
 import shutil
 import subprocess
 
+from .. import cost
 from ..commands import CommandFailed, run
 from .redis import check_runs, wait_until
 
@@ -38,12 +39,13 @@ def inserts():
             sql("CHECKPOINT")
             os.sync()
             first = segment()
-            said = run(*AS_ITS_USER, program("pgbench"), "-h", SOCKETS, "-n", "-c", str(CLIENTS), "-T", str(round(seconds)),
-                       "-f", script, "postgres")
+            with cost.Spent() as spent:
+                said = run(*AS_ITS_USER, program("pgbench"), "-h", SOCKETS, "-n", "-c", str(CLIENTS), "-T", str(round(seconds)),
+                           "-f", script, "postgres")
             segments = segment() - first
         with Server(f"{folder}/db"):
             check(processed(said))
-        return {"value": rate(said), "segments": segments}
+        return {"value": rate(said), "segments": segments, **spent.each(processed(said))}
     return measure
 
 

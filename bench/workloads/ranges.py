@@ -6,27 +6,38 @@ On a system other than forebay the same program maps as it can there, and nothin
 
 import os
 import statistics
-import subprocess
 from pathlib import Path
 
-from ..commands import run
-from .fio import JOB, check_syncs, check_timed, lay_out, parse, read_all, timed
+from .. import cost
+from ..commands import finish, run, start
+from .fio import check_syncs, check_timed, lay_out, read_all, report_of
 
 # Where bench/helpers.py puts the programs, in the checkout; the guest is slow, so no import of vm.settings for it.
 BIN = Path(__file__).resolve().parents[2] / "build" / "bench" / "bin"
 PAGE, MIB = 4096, 1 << 20
+WARM_UP = 10            # syncs of mapsync.c that it doesn't time
 
 
 def synced_mapping(mib: int, dirty: int):
     """Of a mapping so large, so many pages are stored to; then fdatasync() (hybrid-storage-thesis 5.2). MiB/s of dirty pages."""
     def measure(folder: str, seconds: float) -> dict:
         lay_out(f"{folder}/0", mib)
-        said = run(str(BIN / "mapsync"), f"{folder}/0", str(mib * MIB // PAGE), str(dirty), str(seconds), timeout=600)
+        said, spent = from_first_line(str(BIN / "mapsync"), f"{folder}/0", str(mib * MIB // PAGE), str(dirty), str(seconds))
         times = sync_times(said, on_forebay(f"{folder}/0"))
         middle = statistics.median(times)
         return {"value": dirty * PAGE / MIB / (middle / 1e9), "sync_p50_us": middle / 1000,
-                "sync_p99_us": times[len(times) * 99 // 100] / 1000, "syncs": len(times)}
+                "sync_p99_us": times[len(times) * 99 // 100] / 1000, "syncs": len(times),
+                **spent.each(len(times) + WARM_UP)}
     return measure
+
+
+def from_first_line(*argv: str) -> tuple[str, cost.Spent]:
+    """What a program says, and what was spent after its first line, which it says when it is prepared."""
+    with start(*argv) as program:
+        said = program.stdout.readline().decode()
+        with cost.Spent() as spent:
+            said += finish(program, 600)
+    return said, spent
 
 
 def sync_times(said: str, dax: bool) -> list[int]:
@@ -45,11 +56,13 @@ def synced_batches(batch: int, scattered: bool, mib: int = 256):
         path = f"{folder}/0"
         lay_out(path, mib)
         read_all(path)
-        lines = run(str(BIN / "batches"), path, str(mib * MIB // PAGE), str(batch), "scattered" if scattered else "piece",
-                    str(seconds), timeout=600)
+        with cost.Spent() as spent:
+            lines = run(str(BIN / "batches"), path, str(mib * MIB // PAGE), str(batch), "scattered" if scattered else "piece",
+                        str(seconds), timeout=600)
         times = sorted(int(line) for line in lines.split())
         return {"value": len(times) / (sum(times) / 1e9), "p50_us": statistics.median(times) / 1000,
-                "p99_us": times[len(times) * 99 // 100] / 1000, "batches": len(times), "pages": batch}
+                "p99_us": times[len(times) * 99 // 100] / 1000, "batches": len(times), "pages": batch,
+                **spent.each(len(times))}
     return measure
 
 
@@ -60,12 +73,12 @@ def synced_blocks(block: int, threads: int, mib: int = 128):
         lay_out(path, mib)
         in_pmem(path)
         read_all(path)
-        report = parse(run("fio", f"--name={JOB}", f"--filename={path}", f"--numjobs={threads}", "--thread", "--ioengine=mmap",
-                           "--rw=randwrite", f"--bs={block}", f"--size={mib}m", "--fsync=1", "--group_reporting", "--overwrite=1",
-                           "--invalidate=0", "--output-format=json", *timed(seconds)))
+        report = report_of(f"--filename={path}", f"--numjobs={threads}", "--thread", "--ioengine=mmap", "--rw=randwrite",
+                           f"--bs={block}", f"--size={mib}m", "--fsync=1", "--group_reporting", "--overwrite=1", "--invalidate=0",
+                           seconds=seconds)
         check_syncs(report, 1)
         check_timed(report, seconds, write=block, jobs=threads)
-        return {"value": report["write"]["bw_bytes"] / MIB}
+        return {"value": report["write"]["bw_bytes"] / MIB, **report["cost"]}
     return measure
 
 
@@ -75,35 +88,11 @@ def direct(rw: str, pmem: bool, mib: int = 64):
         path = f"{folder}/0"
         lay_out(path, mib)
         in_pmem(path, "" if pmem else "0:4k")
-        report = parse(run("fio", f"--name={JOB}", f"--filename={path}", "--ioengine=psync", "--direct=1", f"--rw={rw}", "--bs=4k",
-                           "--offset=1m", f"--size={mib - 1}m", "--output-format=json", *timed(seconds)))
+        report = report_of(f"--filename={path}", "--ioengine=psync", "--direct=1", f"--rw={rw}", "--bs=4k", "--offset=1m",
+                           f"--size={mib - 1}m", seconds=seconds)
         kind = "write" if rw == "randwrite" else "read"
         check_timed(report, seconds, **{kind: 4096})
-        return {"value": report[kind]["iops"]}
-    return measure
-
-
-def stores(beside: bool, lock: bool = True, mib: int = 8, thrash_mib: int = 256):
-    """Flushed stores to a small mapping, locked or not, on one CPU; alone, or beside a thrashing task."""
-    def measure(folder: str, seconds: float) -> dict:
-        lay_out(f"{folder}/0", mib)
-        lay_out(f"{folder}/1", thrash_mib)
-        Path("/sys/devices/virtual/workqueue/cpumask").write_text("1")
-        thrash = subprocess.Popen(["taskset", "-c", "0", BIN / "beside", f"{folder}/1", str(thrash_mib * MIB // PAGE), "no", "0"],
-                                  stdout=subprocess.DEVNULL) if beside else None
-        try:
-            if beside:
-                run("sleep", "5")       # until the cache is full
-            rate = run("taskset", "-c", "1", str(BIN / "beside"), f"{folder}/0", str(mib * MIB // PAGE), "lock" if lock else "no",
-                       str(seconds))
-            if thrash and thrash.poll() is not None:
-                raise ValueError("the thrashing task has ended")
-        finally:
-            if thrash:
-                thrash.kill()
-                thrash.wait()
-        stores, faults = rate.split()
-        return {"value": float(stores), "faults": int(faults)}
+        return {"value": report[kind]["iops"], **report["cost"]}
     return measure
 
 

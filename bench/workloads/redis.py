@@ -9,7 +9,7 @@ import subprocess
 import time
 from contextlib import contextmanager
 
-from .. import resp
+from .. import cost, resp
 
 RAMP = 0.5              # seconds before counting starts
 SERVER = ["redis-server", "--bind", "127.0.0.1", "--protected-mode", "no", "--save", "", "--appendonly", "yes",
@@ -21,7 +21,7 @@ BENCHMARK = ["redis-benchmark", "-r", "100000"]
 def sets(clients: int):
     def measure(folder: str, seconds: float) -> dict:
         with Server(folder) as server, load("set", "-c", str(clients)) as sender:
-            return {"value": rate(server.connection, "set", sender, seconds)}
+            return rate(server.connection, "set", sender, seconds)
     return measure
 
 
@@ -37,19 +37,20 @@ def load(command: str, *options: str):
         sender.wait()
 
 
-def rate(connection, command: str, sender: subprocess.Popen, seconds: float) -> float:
-    """Commands a second that the server answers, and logs."""
+def rate(connection, command: str, sender: subprocess.Popen, seconds: float) -> dict:
+    """Commands a second that the server answers, and logs; and what each costs."""
     wait_until(lambda: calls(connection, command) > 0, "redis-benchmark to begin")
     time.sleep(RAMP)
-    before, begin = calls(connection, command), time.monotonic()
-    logged = log_size(persistence(connection))
-    time.sleep(seconds)
-    logged = log_size(persistence(connection)) - logged
-    after, end = calls(connection, command), time.monotonic()
+    with cost.Spent() as spent:
+        before = calls(connection, command)
+        logged = log_size(persistence(connection))
+        time.sleep(seconds)
+        logged = log_size(persistence(connection)) - logged
+        after = calls(connection, command)
     if sender.poll() is not None:
         raise RuntimeError(f"redis-benchmark ended early, with status {sender.returncode}")
     check_logged(after - before, logged)
-    return (after - before) / (end - begin)
+    return {"value": (after - before) / spent.seconds, **spent.each(after - before)}
 
 
 class Server:

@@ -10,7 +10,7 @@ import os
 from ..commands import run
 from ..systems import MAPPED
 from .block import db_bench, settle
-from .fio import check_bytes, check_syncs, check_timed, fio, lay_out, timed
+from .fio import check_bytes, check_syncs, check_timed, fio, lay_out
 
 MIB = 1 << 20
 FILE_MIB = 256
@@ -24,7 +24,7 @@ def direct(jobs: int, depth: int, mib: int = FILE_MIB):
         for job in range(jobs):
             lay_out(f"{folder}/{job}", mib // jobs)
         settle()
-        report = random_writes(folder, jobs, depth, mib // jobs, *timed(seconds))
+        report = random_writes(folder, jobs, depth, mib // jobs, seconds=seconds)
         check_timed(report, seconds, write=4096, jobs=jobs, depth=depth)
         return figures(report)
     return measure
@@ -52,14 +52,14 @@ def full_cache(depth: int):
     return measure
 
 
-def random_writes(folder: str, jobs: int, depth: int, mib: int, *options: str) -> dict:
+def random_writes(folder: str, jobs: int, depth: int, mib: int, *options: str, seconds: float = 0) -> dict:
     """What fio says of 4 KiB direct ones, so many in flight of each job, in a file of that size."""
     return fio(folder, jobs, "--rw=randwrite", "--bs=4k", f"--size={mib}m", "--direct=1", "--ioengine=libaio", f"--iodepth={depth}",
-               *options)
+               *options, seconds=seconds)
 
 
 def figures(report: dict) -> dict:
-    return {"value": report["write"]["iops"], **response(report["write"])}
+    return {"value": report["write"]["iops"], **response(report["write"]), **report["cost"]}
 
 
 def fsync_every(kib: int, mib: int = FILE_MIB):

@@ -2,7 +2,6 @@
 """Workloads compare what was done with what was asked for: outputs that must be refused."""
 
 import copy
-import json
 import shutil
 
 import pytest
@@ -17,7 +16,7 @@ JOBS, SECONDS = 2, 3
 def report(reads=0, writes=3000, size=4096, ms=SECONDS * 1000, syncs=3000):
     """What fio says of a group of jobs, as far as it is read."""
     done = {"clat_ns": {"percentile": {"99.000000": 9, "99.990000": 9}}, "lat_ns": {"mean": 5.0}}
-    return {"error": 0, "job_runtime": JOBS * ms, "sync": {"lat_ns": {"N": syncs, "mean": 7.0}}, "iodepth_level": {"8": 99.9},
+    return {"error": 0, "job_runtime": JOBS * ms, "sync": {"lat_ns": {"N": syncs, "mean": 7.0}}, "iodepth_level": {"8": 99.9}, "cost": {"cost_cpu_us": 5.0},
             "read": {**done, "total_ios": reads, "io_bytes": reads * size, "iops": reads / 3, "bw_bytes": reads * size / 3},
             "write": {**done, "total_ios": writes, "io_bytes": writes * size, "iops": writes / 3, "bw_bytes": writes * size / 3}}
 
@@ -92,7 +91,7 @@ def said_fixture(monkeypatch):
     """fio says what a test wants it to; caches, devices and files are made up."""
     said = {}
 
-    def fio_says(*_):
+    def fio_says(*_, **__):
         return said["report"]
     for module in (fio, block, transit):
         monkeypatch.setattr(module, "fio", fio_says)
@@ -106,12 +105,10 @@ def said_fixture(monkeypatch):
     monkeypatch.setattr(ranges, "lay_out", lambda *_: None)
     monkeypatch.setattr(ranges, "read_all", lambda *_: None)
     monkeypatch.setattr(ranges, "on_forebay", lambda *_: False)
-    monkeypatch.setattr(ranges, "run", lambda *_: "{\n" + json.dumps({"jobs": [said["report"]]}))
-    monkeypatch.setattr(ranges, "parse", lambda _: said["report"])
     monkeypatch.setattr(aio, "lay_out", lambda *_: None)
     monkeypatch.setattr(aio, "run", lambda *_: "")
-    monkeypatch.setattr(aio, "parse", lambda _: said["report"])
-    monkeypatch.setattr(interface, "observed", lambda *_: (said["report"], 1.0))
+    for module in (ranges, aio, interface):
+        monkeypatch.setattr(module, "report_of", fio_says)
     monkeypatch.setattr(interface, "run", lambda *_: "")
     monkeypatch.setattr(interface, "lay_out", lambda *_: None)
     monkeypatch.setattr(transit, "slots", lambda: (0, 16384))

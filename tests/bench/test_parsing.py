@@ -62,6 +62,13 @@ def test_db_bench_did_the_operations_it_was_asked_for():
             block.parse_db_bench(output, "fillsync", 2000)
 
 
+def test_db_bench_found_the_keys_that_it_read():
+    line = "readrandom   :      12.345 micros/op 81000 ops/sec 0.247 seconds 20000 operations;   49.9 MB/s ({} of 20000 found)\n"
+    assert block.parse_db_bench(line.format(12642), "readrandom", 20000) == 81000
+    with pytest.raises(CommandFailed, match="found no key"):
+        block.parse_db_bench(line.format(0), "readrandom", 20000)
+
+
 SYSBENCH = """Number of threads: {}
     transactions:                        {}   (46.59 per sec.)
     ignored errors:                      {}      (0.00 per sec.)
