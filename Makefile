@@ -58,7 +58,8 @@ bench: ## every experiment at smoke size and a report of them; installs what tha
 	@$(MAKE) --no-print-directory modules tools
 	bench/run $(or $(BENCH),all)
 
-PYTEST = /usr/bin/python3 -m pytest -q -p no:cacheprovider
+# A thread of a test that ends by an exception makes the test fail.
+PYTEST = /usr/bin/python3 -m pytest -q -p no:cacheprovider -W error::pytest.PytestUnhandledThreadExceptionWarning
 
 test: ## what CI runs: crash states and units on the host; semantics, the command, PMDK and power cuts in the guest (N=4)
 	scripts/setup --for test
@@ -101,7 +102,7 @@ test-packages: ## the Debian packages: contents, lintian, the same files from tw
 
 test-tools: modules tools ## the forebay command, on images, also those of old commits, and in the guest
 	$(PYTEST) tests/tools tests/formats
-	vm/run --pmem 128M --kernel $(KERNEL) --timeout 900 -- $(PYTEST) tests/tools/guest
+	vm/run --pmem 128M --kernel $(KERNEL) --silence 900 -- $(PYTEST) tests/tools/guest
 
 test-core: ## run the tests of core/ on the host: every crash state, with sanitizers
 	@$(MAKE) --no-print-directory -C tests/core check

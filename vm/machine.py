@@ -147,7 +147,7 @@ class Machine:
             if self._cut:
                 self._kill()
             timeout = self.settings.timeout
-            ports.carry(self._process, timeout and self._begin + timeout, self._receive, self._late)
+            ports.carry(self._process, timeout and self._begin + timeout, self.settings.silence, self._receive, self._late)
         finally:
             self._kill()
             ports.close()

@@ -34,6 +34,7 @@ def add_options(parser, default):
     add("--append", default="", metavar="ARGUMENTS", help="more kernel arguments")
     add("--qemu", action="append", default=[], metavar="ARGUMENT", help="another argument for QEMU")
     add("--timeout", type=float, metavar="SECONDS", help="end the machine then, with status 124")
+    add("--silence", type=float, metavar="SECONDS", help="the same, when the command has written nothing for so long")
     add("--keep", type=Path, metavar="DIR", help="device images live in DIR and survive, however the machine ends")
     add("--env", action="append", default=[], metavar="NAME=VALUE", help="for the command's environment")
     add("--expect-report", action="store_true", help="a kernel report is no failure")
@@ -55,5 +56,6 @@ def settings(options):
     return Settings(
         pmem=options.pmem, nvme=options.nvme, nvme_count=options.nvme_count, mem=options.mem, smp=options.smp,
         persistence=options.persistence, kernel=options.kernel, raw_pmem=options.raw_pmem, timeout=options.timeout,
-        keep=options.keep and options.keep.absolute(), append=options.append, qemu=options.qemu, expect_report=options.expect_report,
-        virtio_pmem=options.virtio_pmem, cxl=options.cxl, environment=dict(entry.split("=", 1) for entry in options.env))
+        silence=options.silence, keep=options.keep and options.keep.absolute(), append=options.append, qemu=options.qemu,
+        expect_report=options.expect_report, virtio_pmem=options.virtio_pmem, cxl=options.cxl,
+        environment=dict(entry.split("=", 1) for entry in options.env))

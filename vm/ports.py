@@ -29,19 +29,22 @@ class Ports:
         for listener in self._listeners.values():
             listener.close()
 
-    def carry(self, process, deadline, receive, late):
+    def carry(self, process, deadline, silence, receive, late):
         """Hands what comes to receive(name, bytes), as 'qemu' what QEMU itself has to say on standard error.
-        Returns when QEMU is gone and all is handed over. At the deadline calls late(), once, and goes on."""
+        Returns when QEMU is gone and all is handed over. At the deadline, or when nothing has come for `silence` seconds,
+        calls late(), once, and goes on. Either may be None."""
+        heard = time.monotonic()
         with selectors.DefaultSelector() as selector:
             for name, listener in self._listeners.items():
                 selector.register(listener, selectors.EVENT_READ, name)
             selector.register(process.stderr, selectors.EVENT_READ, "qemu")
             while selector.get_map():
-                left = None if deadline is None else max(0, deadline - time.monotonic())
-                ready = selector.select(left)
+                ends = [end for end in (deadline, silence and heard + silence) if end is not None]
+                ready = selector.select(max(0, min(ends) - time.monotonic()) if ends else None)
                 if not ready:
                     late()
-                    deadline = None
+                    deadline = silence = None
+                heard = time.monotonic()
                 for key, _ in ready:
                     if key.fileobj is self._listeners.get(key.data):
                         selector.unregister(key.fileobj)

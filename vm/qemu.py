@@ -113,7 +113,7 @@ def device_arguments(settings, images):
 
 def arguments(settings, kernel, initrd, images, shares, ports, console):
     append = [*KERNEL_ARGUMENTS, *accel.kernel_arguments(),
-              "sysctl.kernel.hung_task_timeout_secs=%d" % (180 if settings.is_debug() else 90)]
+              "sysctl.kernel.hung_task_timeout_secs=%d" % (360 if settings.is_debug() else 180)]
     if settings.cxl:
         append.append("pcie_ports=compat")
     if settings.append:

@@ -40,6 +40,7 @@ class Settings:
     kernel: str = "stock"            # "stock", "debug" or the path of a kernel image
     raw_pmem: bool = False           # leave the namespace as the NVDIMM comes: raw, no struct pages
     timeout: float | None = None     # seconds until the machine is ended with status 124
+    silence: float | None = None     # the same: seconds without output of the command
     keep: Path | None = None         # device images live here and survive
     append: str = ""                 # more kernel arguments
     qemu: list = field(default_factory=list)        # more arguments for QEMU: other devices

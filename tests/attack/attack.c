@@ -5,7 +5,8 @@
  *	attack grow FILE SECONDS		appends 100 bytes of 0x55 and syncs them, drops PMem's pages now and then
  *	attack rewrite FILE SECONDS MIB		truncates to 0 and writes 0x55 again, in pieces, with a sync now and then
  *	attack shorten FILE SECONDS		truncates within the first page, which is in PMem, and writes 0x55 again
- *	attack reads FILE SECONDS KIND		reads the whole file and beyond; "READS WRONG FIRST": wrong bytes, first offset
+ *	attack reads FILE SECONDS KIND		reads the whole file and beyond; "READS WRONG FIRST": reads that returned bytes,
+ *						wrong bytes, first offset
  *	attack aio FILE MIB read|write		one libaio request from or into untouched memory; prints its result
  *	attack stall FILE MIB			latencies beside one write() of so many MiB: "READ FAULT WRITE" in ms
  *	attack sync FILE THREADS SECONDS	O_DIRECT 4 KiB + fdatasync; prints calls in a second
@@ -247,7 +248,7 @@ static int reads(double seconds, const char *kind)
 	struct stat stat;
 	ssize_t got;
 
-	for (; now() < until || !n; n++) {
+	while (now() < until) {
 		if (fstat(fd, &stat))
 			die("fstat");
 		length = (stat.st_size + BEYOND) & -PAGE;
@@ -258,6 +259,7 @@ static int reads(double seconds, const char *kind)
 		got = read_all(kind, fd, buffer, length);
 		if (got < 0)
 			die(kind);
+		n += got > 0;
 		for (ssize_t i = 0; i < got; i++) {
 			if (buffer[i] != FILL) {
 				wrong++;

@@ -8,7 +8,7 @@
  * KIND: plain, pi, robust. "sync" maps the file with MAP_SYNC. Four processes hand a token around, PROCESSES - 1 of
  * them waiting on the condition variable at any time; with "robust" one more process takes the mutex and dies with it.
  * After some rounds the process with the token pauses, and so do those that wait for it; then the page can move.
- * Prints the number of rounds. The exit status is 1 if a call failed, 2 if the token stood still for 10 s.
+ * Prints the number of rounds. The exit status is 1 if a call failed, 2 if the token stood still for 60 s.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -25,7 +25,7 @@
 #include <unistd.h>
 
 #define PROCESSES	4
-#define STALL_SECONDS	10
+#define STALL_SECONDS	60	/* a move of the page waits for storage: a flush of the host's disk, which may be busy */
 #define HOT_ROUNDS	256	/* then one pause */
 #define PAUSE_US	40000	/* a page that is stored to all the time is seldom clean enough to leave PMem */
 

@@ -86,7 +86,7 @@ def killed_by(action):
 
 def await_value(stack, name, value):
     """The worker places pages after the mount call has returned."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while stack.value(name) != value and time.monotonic() < deadline:
         time.sleep(0.05)
     assert stack.value(name) == value

@@ -84,7 +84,7 @@ def test_error_that_another_fsync_is_told(failing):
     tries, refused = 0, 0
     try:
         end = time.monotonic() + 20
-        while time.monotonic() < end and tries == refused:
+        while (time.monotonic() < end or tries <= 10) and tries == refused:     # storage may be so slow
             tries += 1
             try:
                 os.posix_fadvise(fd, 0, number * PAGE, os.POSIX_FADV_DONTNEED)
@@ -103,15 +103,37 @@ def test_error_that_another_fsync_is_told(failing):
     assert (LOWER / "f").read_bytes() == b"s" * number * PAGE
 
 
+def test_error_stays_beside_success(failing):
+    """The status tells of a file that storage refuses, also after another file was written back."""
+    broken = synced_pages("f", 32)
+    good = os.open(MOUNT / "good", os.O_RDWR | os.O_CREAT)
+    break_file("f")
+    for byte in (b"1", b"2"):
+        os.pwrite(good, byte * PAGE, 0)
+        os.fsync(good)
+    assert pages(good) == 1
+    run(f"forebay drain {MOUNT}", False)
+    os.posix_fadvise(good, 0, PAGE, os.POSIX_FADV_DONTNEED)
+    assert pages(good) == 0 and pages(broken) == 32
+    assert failing.value("last_error") < 0
+    table([])
+    failing.drain()
+    assert failing.value("last_error") == 0
+    os.close(good)
+    os.close(broken)
+
+
 def test_other_files_are_written_at_once(failing):
     """A file whose storage fails doesn't make the worker wait before it serves other files."""
     fd = other_file()
+    alone = store_in_all(fd)
     broken = synced_pages("f", 256)
     break_file("f")
+    errors = failing.value("writeback_errors")
     took = store_in_all(fd)
-    assert failing.value("writeback_errors") > 0
+    assert failing.value("writeback_errors") > errors
     assert pages(broken) == 256
-    assert took < 40
+    assert took < 40 + 2 * alone
     os.close(fd)
     table([])
     failing.drain()

@@ -9,13 +9,13 @@ import time
 from pathlib import Path
 
 import pytest
-from clock import BY_THE_CLOCK
 from libc import drop, fallocate, pages
 from stack import MOUNT, PAGE, Stack, run
 
 USER = 1234
 SECONDS = float(os.environ.get("FOREBAY_SECONDS", "8"))
 MOVES = 8       # at least, of the page, each way; a test goes on until then
+TRIES = 4
 
 
 @pytest.fixture(name="futex", scope="module")
@@ -74,18 +74,13 @@ def lock_file(folder):
     return path, fd
 
 
-@BY_THE_CLOCK
-@pytest.mark.parametrize("way", ["", "sync"])
-@pytest.mark.parametrize("kind", ["plain", "pi", "robust"])
-def test_moving_page(folder, shared, futex, stranger, kind, way):
-    """While the page goes to PMem and back below, no process fails and all waiters are woken."""
-    path, fd = lock_file(folder)
-    command = [futex, path, kind, str(SECONDS)] + ([way] if way else [])
+def share_and_move(command, fd, shared):
+    """Runs the helper while the page goes to PMem and back below. No process may fail, and all waiters must be woken. Returns
+    whether there were enough rounds, and enough moves each way; a busy host makes a tenth of a quiet one's rounds."""
     moves = {"in": 0, "out": 0}
     number = 0
     began = time.monotonic()
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as helper:
-        stranger(syncing(path))
         while helper.poll() is None:
             number += 1
             # Not before the helper has its handler for the signal.
@@ -103,11 +98,28 @@ def test_moving_page(folder, shared, futex, stranger, kind, way):
                 os.fsync(fd)
                 moves["in"] += pages(fd)
         out, err = helper.communicate()
-    os.close(fd)
-    print(kind, way, out.strip(), "rounds", moves)
+    print(*command[2:], out.strip(), "rounds", moves)
     assert helper.returncode == 0, (helper.returncode, out, err)
-    assert int(out) > 10 * SECONDS      # rounds; a busy host makes a tenth of a quiet one
-    assert min(moves.values()) >= MOVES, moves
+    return int(out) > 10 * SECONDS and min(moves.values()) >= MOVES
+
+
+@pytest.mark.parametrize("way", ["", "sync"])
+@pytest.mark.parametrize("kind", ["plain", "pi", "robust"])
+def test_moving_page(folder, shared, futex, stranger, kind, way):
+    """Only a run that was too slow is repeated: a process that hangs or fails does so by chance, and must not be forgiven."""
+    path, fd = lock_file(folder)
+    command = [futex, path, kind, str(SECONDS)] + ([way] if way else [])
+    stranger(syncing(path))
+    assert any(share_and_move(command, fd, shared) for _ in range(TRIES)), "too slow each time"
+    os.close(fd)
+
+
+def until_it_waits(process):
+    """Returns when a process sleeps in FUTEX_WAIT: on a busy host an interpreter takes seconds to come to that."""
+    end = time.monotonic() + 60
+    while "futex" not in Path(f"/proc/{process.pid}/wchan").read_text(encoding="ascii"):
+        assert process.poll() is None and time.monotonic() < end, "it doesn't wait"
+        time.sleep(0.01)
 
 
 def test_waiter_is_woken_after_a_move(folder, futex):
@@ -132,7 +144,7 @@ def test_waiter_is_woken_after_a_move(folder, futex):
         with subprocess.Popen(["/usr/bin/python3", "-c", program], stdout=subprocess.PIPE, text=True) as waiter:
             try:
                 assert waiter.stdout.readline() == "ready\n"
-                time.sleep(0.5)
+                until_it_waits(waiter)
                 if direction == "in":
                     write_beside(fd, 2)
                     os.fsync(fd)
@@ -141,7 +153,7 @@ def test_waiter_is_woken_after_a_move(folder, futex):
                     assert drop(fd)[0] == 1 and pages(fd) == 0
                 answer = subprocess.run(["/usr/bin/python3", "-c", waker], stdout=subprocess.PIPE, text=True, check=True).stdout
                 assert answer == "ready\n1 0\n", (direction, answer)
-                assert waiter.communicate(timeout=10)[0] == "0 0\n"
+                assert waiter.communicate(timeout=60)[0] == "0 0\n"
             finally:
                 waiter.kill()
         drop(fd)
@@ -169,10 +181,10 @@ def test_another_file_is_another_futex(folder, futex):
                "libc=ctypes.CDLL(None,use_errno=True)\n"
                "print(libc.syscall(202,address,int(sys.argv[2]),int(sys.argv[3]),None,None,0),flush=True)\n")
     with subprocess.Popen(["/usr/bin/python3", "-c", program, folder / "a", "0", "0"]) as waiter:
-        time.sleep(1)
+        until_it_waits(waiter)
         woken = [subprocess.run(["/usr/bin/python3", "-c", program, folder / name, "1", "9"], stdout=subprocess.PIPE, text=True,
                                 check=True).stdout for name in ("b", "a")]
-        waiter.wait(10)
+        waiter.wait(60)
     assert woken == ["0\n", "1\n"]
     for fd in keys:
         os.close(fd)
@@ -225,7 +237,7 @@ def test_emulated_device(emulated, futex, stranger):
                 helper.terminate()
             write_beside(fd, number := number + 1)
             os.fsync(fd)
-            assert not pages(fd) or helper.wait(10) is not None   # it has unmapped the file and ends
+            assert not pages(fd) or helper.wait(100) is not None   # it has unmapped the file and ends
         assert helper.returncode == 0, helper.communicate()
     write_beside(fd, 0)
     os.fsync(fd)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A user with read permission, uid 1234, neither learns of nor moves another user's pages (I6)."""
+"""A user with read permission, uid 1234, neither learns of nor moves another user's pages."""
 
 import errno
 import fcntl

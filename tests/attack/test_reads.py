@@ -36,6 +36,7 @@ def read_beside(attacker, path, mib, change, seconds=4):
             assert changer.wait() == 0
         reads, wrong, first = map(int, out.split())
         print(f"{kind}: {reads} reads, {wrong} bytes that no task wrote, the first at {first}")
+        assert reads > 0, f"{kind}: no read returned a byte"
         if wrong:
             found.append(kind)
     return found

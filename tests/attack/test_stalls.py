@@ -50,7 +50,7 @@ def test_store_in_locked_memory(folder, flags):
                 drop_caches()
                 own.write(PAGE, b"b" * 8)
             os._exit(0)
-        status = wait_for(pid, 30)
+        status = wait_for(pid, 120)     # drop_caches() waits for the host's disk
         if status == (0, 0):
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
@@ -97,7 +97,7 @@ def test_direct_read_below_can_be_killed(stack):
             assert os.waitpid(writer, os.WNOHANG) == (0, 0), "no sync met a write"
         for pid in (reader, writer):
             os.kill(pid, signal.SIGKILL)
-        assert all(wait_for(pid, 20)[0] for pid in (reader, writer))
+        assert all(wait_for(pid, 60)[0] for pid in (reader, writer))
     os.close(fd)
 
 

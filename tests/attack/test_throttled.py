@@ -47,13 +47,13 @@ def throttled_fixture():
     GROUP.rmdir()
 
 
-def enters(fd, size):
-    """Syncs the file until it is in PMem: to storage is the faster way at times, above all on a debug kernel."""
+def enters(fd, size, at=0):
+    """Syncs a part of the file until it is in PMem: to storage is the faster way at times, above all on a debug kernel."""
     for _ in range(10):
         for byte in (b"1", b"2"):
-            os.pwrite(fd, byte * size, 0)
+            os.pwrite(fd, byte * size, at)
             os.fsync(fd)
-        if pages(fd) == size // PAGE:
+        if pages(fd, at, size) == size // PAGE:
             return True
     return False
 
@@ -114,11 +114,13 @@ def slow_files(group, number, mib):
 def test_worker_passes_over_slow_files(little, throttled, number, mib, seconds):
     """What a throttled user's syncs brought into PMem is written back at that user's rate. Other users don't wait for it."""
     fd = other_file()
+    alone = store_in_all(fd)        # a busy host makes both slow
     slow_files(throttled, number, mib)
+    before = little.value("pages_reclaimed")
     took = store_in_all(fd)
     limit("wbps", "max")
-    assert little.value("pages_reclaimed") > 2 * little.value("pages_total")
-    assert took < seconds
+    assert little.value("pages_reclaimed") - before > 2 * little.value("pages_total")
+    assert took < seconds + 2 * alone
     os.close(fd)
     run(f"forebay drain {MOUNT}")
     for name in range(number):
@@ -135,10 +137,7 @@ def slow_truncation(group):
         slow = os.open(MOUNT / "slow", os.O_RDWR | os.O_CREAT)
         os.pwrite(slow, b"o" * size, 0)
         os.fsync(slow)
-        for byte in (b"1", b"2"):
-            os.pwrite(slow, byte * PAGE, size)
-            os.fdatasync(slow)
-        wrong = not pages(slow, size, PAGE)
+        wrong = not enters(slow, PAGE, size)
         limit("wbps", 1 << 14)
         os.pwrite(slow, b"d" * dirty, 0)
         os.ftruncate(slow, size)
@@ -146,10 +145,10 @@ def slow_truncation(group):
     assert os.waitpid(pid, 0)[1] == 0
 
 
-def test_workers_pass_over_a_slow_truncation(little, throttled):
-    """A truncation that takes minutes to be durable below delays neither another user's deletions nor file records."""
+def deleted_at_once(little, throttled, log):
+    """A user's deletion, beside the slow truncation of another."""
     little.umount()
-    run(f"forebay format --force --names 1M --files 64 {little.cache}")
+    run(f"forebay format --force {log} --files 64 {little.cache}")
     little.mount()
     gone = os.open(MOUNT / "gone", os.O_RDWR | os.O_CREAT)
     os.pwrite(gone, b"o" * 256 * PAGE, 0)
@@ -163,10 +162,22 @@ def test_workers_pass_over_a_slow_truncation(little, throttled):
     os.close(gone)
     os.unlink(MOUNT / "gone")
     free = little.value("pages_free")
-    end = time.monotonic() + 20
+    end = time.monotonic() + 60     # the truncation takes two minutes
     while little.value("pages_free") < free + 200 and time.monotonic() < end:
         time.sleep(0.2)
-    assert little.value("pages_free") >= free + 200
+    return little.value("pages_free") >= free + 200
+
+
+def test_deletion_without_a_name_log(little, throttled):
+    """What another user's limit makes slow doesn't delay a deletion where there is no name log."""
+    assert deleted_at_once(little, throttled, "")
+    limit("wbps", "max")
+    little.drain()
+
+
+def test_workers_pass_over_a_slow_truncation(little, throttled):
+    """A truncation that takes minutes to be durable below delays neither another user's deletions nor file records."""
+    assert deleted_at_once(little, throttled, "--names 1M")
     for number in range(80):
         with open(MOUNT / f"small{number}", "wb", buffering=0) as small:
             for byte in (b"1", b"2"):
@@ -179,7 +190,7 @@ def test_workers_pass_over_a_slow_truncation(little, throttled):
             mapping.write(0, b"m")
             took = time.monotonic() - start
     print("the store took %.1f s" % took)
-    assert took < 15
+    assert took < 40
     assert little.value("files_used") < 64
     limit("wbps", "max")
     run(f"forebay drain {MOUNT}")
@@ -202,11 +213,13 @@ def test_direct_read_into_a_mapping_that_is_gone(little, throttled):
         pid = os.fork()
         if not pid:
             (throttled / "cgroup.procs").write_text(str(os.getpid()), encoding="ascii")
+            limit("rbps", 1 << 12)      # a minute; the read goes on when the writes are done, however long they take
             with Mapping(fd, 64 * PAGE) as mapping, asynchronous_read(source, mapping.address, 64 * PAGE) as wait:
                 mapping.close()
                 time.sleep(0.5)
                 os.pwrite(fd, b"w" * 64 * PAGE, 0)
                 assert os.pread(fd, 64 * PAGE, 0) == b"w" * 64 * PAGE
+                limit("rbps", "max")
                 wait()
             os._exit(0)
         assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0

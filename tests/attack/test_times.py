@@ -8,13 +8,13 @@ import time
 from contextlib import contextmanager
 
 import pytest
+from clock import next_tick
 from conftest import clean_up
 from libc import MAP_SHARED_VALIDATE, MAP_SYNC, Mapping, drop, syncfs
 from stack import LOWER, MKFS, MOUNT, PAGE, close_files, run
 from test_cuts import LEFT, LEFT_LOWER, SEEDS, Pair, cut, settled
 
 IDLE = 30       # seconds after which a sync call looks whether a mapping is still stored to; fs/sync/mapped.c
-TICK = 0.02     # more than the resolution of time stamps
 YEAR = 365 * 24 * 3600
 
 
@@ -76,7 +76,7 @@ def in_pmem(pages=4):
     fd = settled(pages)
     os.pwrite(fd, b"o" * PAGE, 0)
     os.fsync(fd)
-    time.sleep(TICK)
+    next_tick()
     return fd
 
 
@@ -91,7 +91,7 @@ def test_write_and_fsync(pair):
         after = times(MOUNT / "f")
         assert after > before and after[0] == after[1]
         pair.must_keep(after)
-        time.sleep(TICK)
+        next_tick()
     assert value(pair, "syncs_lower") == below, "for the times alone no sync goes to storage"
     os.close(fd)
 
@@ -125,7 +125,7 @@ def test_recovery_is_cut_off(pair):
     assert times(next(cuts) / "f") == after
     run(f"umount {MOUNT} && umount {LOWER}")
     for seed in SEEDS:
-        cut([(pair.storage_left, pair.storage), (pair.cache_left, pair.cache)], f"--seed {seed}")
+        cut([(pair.storage_left, pair.storage), (pair.cache_left, pair.cache)], seed)
         pair.mount(pair.storage, pair.cache, LOWER, MOUNT)
         stat = os.stat(MOUNT / "f")
         assert (stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size) == (*after, 4 * PAGE + 100)
@@ -147,7 +147,7 @@ def test_fdatasync_owes_the_time_to_fsync(pair):
 def test_large_fdatasync_then_fsync(pair):
     """Without a record the time is made durable below."""
     fd = settled(4)
-    time.sleep(TICK)
+    next_tick()
     os.pwrite(fd, b"n" * 100 * PAGE, 0)
     os.fdatasync(fd)
     os.fsync(fd)
@@ -163,7 +163,7 @@ def test_time_set_by_hand(pair):
     fd = in_pmem()
     os.pwrite(fd, b"n", 0)
     os.fsync(fd)
-    time.sleep(TICK)
+    next_tick()
     os.utime(MOUNT / "f", ns=(1, 1_000_000_007))
     os.fsync(fd)
     after = times(MOUNT / "f")
@@ -187,7 +187,7 @@ def test_record_goes(pair):
     os.pwrite(fd, b"m", 0)
     os.fdatasync(fd)        # the page, again
     os.pwrite(fd, b"m", 0)
-    time.sleep(TICK)
+    next_tick()
     run(f"forebay drain {MOUNT}")
     os.fsync(fd)
     after = times(MOUNT / "f")
@@ -229,14 +229,14 @@ def test_clock_set_back(pair):
     now = time.time()
     try:
         time.clock_settime(time.CLOCK_REALTIME, now + YEAR)
-        time.sleep(TICK)
+        next_tick()
         os.pwrite(fd, b"n", 0)
         os.fsync(fd)
         ahead = times(MOUNT / "f")
         assert ahead[0] > (now + YEAR - 60) * 1e9
         pair.must_keep(ahead)
         time.clock_settime(time.CLOCK_REALTIME, now)
-        time.sleep(TICK)
+        next_tick()
         for sync in (os.fsync, syncfs):
             os.utime(MOUNT / "f", ns=(1, 1_000_000_007))
             sync(fd)
@@ -268,7 +268,7 @@ def test_shutdown(stack):
     fd = os.open(MOUNT / "f", os.O_RDWR | os.O_CREAT)
     os.pwrite(fd, bytes(4 << 20), 0)
     os.fsync(fd)
-    time.sleep(TICK)
+    next_tick()
     os.pwrite(fd, b"n" * 1024, 4 << 20)
     os.fsync(fd)
     before = os.fstat(fd)
@@ -300,7 +300,7 @@ def test_stores_move_the_time(emulated, persistence):
         for sync in (os.fsync, os.fdatasync, syncfs, lambda fd: mapping.sync()):
             for letter in b"abcd":
                 before = times(MOUNT / "f")
-                time.sleep(TICK)
+                next_tick()
                 mapping.write(PAGE, bytes([letter]))
                 mapping.sync(PAGE, PAGE)
                 sync(fd)
@@ -333,7 +333,7 @@ def test_stat_sees_stores(emulated, persistence):
         store_and_sync()
         os.utime(fd, (YEAR, YEAR))
         for _ in range(3):
-            time.sleep(TICK)
+            next_tick()
             os.fsync(fd)
             assert times(MOUNT / "f")[0] == YEAR * 10**9
         mapping.write(0, b"b")
@@ -375,6 +375,28 @@ def test_time_set_after_the_pages_went(emulated, persistence):
 
 
 @pytest.mark.parametrize("persistence", ["mem-ctrl", "cpu"])
+def test_time_set_while_storage_is_frozen(emulated, persistence):
+    """utimes() waits for the thaw. No sync call after it moves the time for a store from before."""
+    del emulated
+    TimedPair(persistence=persistence)
+    with settled_mapping() as (fd, mapping):
+        for letter in b"ab":    # the second leaves the page mapped over the sync call
+            mapping.write(0, bytes([letter]))
+            os.fsync(fd)
+        mapping.write(0, b"c")
+        run(f"fsfreeze -f {LOWER}")
+        pid = os.fork()
+        if not pid:
+            os.utime(fd, (YEAR, YEAR))
+            os._exit(0)
+        time.sleep(1)
+        run(f"fsfreeze -u {LOWER}")
+        assert os.waitpid(pid, 0)[1] == 0
+        os.fsync(fd)
+        assert times(MOUNT / "f")[0] == YEAR * 10**9
+
+
+@pytest.mark.parametrize("persistence", ["mem-ctrl", "cpu"])
 def test_time_set_beside_sync_calls(emulated, persistence):
     """utimes() while another task makes one sync call after the other: none moves the time for a store from before."""
     del emulated
@@ -402,15 +424,16 @@ def test_idle_mapping(emulated, persistence):
     with settled_mapping() as (fd, mapping):
         mapping.write(0, b"a")
         os.fsync(fd)
-        time.sleep(IDLE + 1 if persistence == "cpu" else TICK)
+        time.sleep(IDLE + 1 if persistence == "cpu" else 0)
+        next_tick()
         os.fsync(fd)
         before = times(MOUNT / "f")
         for _ in range(5):
-            time.sleep(TICK)
+            next_tick()
             os.fsync(fd)
         assert times(MOUNT / "f") == before
         for letter in b"bc":
-            time.sleep(TICK)
+            next_tick()
             mapping.write(0, bytes([letter]))
             os.fsync(fd)
             assert times(MOUNT / "f") > before

@@ -21,7 +21,7 @@ fi
 if [ -n "$4" ]; then
 	for one in "persist $2" "pool $3"; do
 		set -- "$1" $one
-		timeout 60 "$1" "$2" $top/"$2" "$3" | grep -m1 found || { echo "failed: last check of $2"; exit 1; }
+		timeout 300 "$1" "$2" $top/"$2" "$3" | grep -m1 found || { echo "failed: last check of $2"; exit 1; }
 	done
 	umount $top
 	umount $lower

@@ -15,8 +15,9 @@ from .names.iteration import NamesIteration
 HERE = Path(__file__).resolve().parent
 BUILD = CHECKOUT / "build" / "powercut"
 SSD_BYTES = 512 << 20
-TIMEOUT = 300           # seconds; a machine that takes longer hangs
-PATIENCE = 20           # seconds that a run takes at most
+TIMEOUT = 1200          # seconds; a machine that takes longer hangs, also on a busy host
+PATIENCE = 20           # seconds that a run takes at most, from the first operation on
+FIRST_PATIENCE = 120    # seconds until that
 
 
 @dataclass
@@ -197,12 +198,12 @@ class Boot:
 
     def _write_on(self):
         """Waits seconds from the first operation on; on a busy host until enough operations are done."""
-        dice, patience = self.dice, time.monotonic() + PATIENCE
+        dice, patience = self.dice, time.monotonic() + FIRST_PATIENCE
         first = None
         while not self.run.errors():
             done, now = sum(done for _, done, _ in self.run.progress()), time.monotonic()
             if done and first is None:
-                first = now
+                first, patience = now, now + PATIENCE
             if now > patience or (first and now > first + dice.running and done >= dice.operations):
                 return
             time.sleep(0.02)

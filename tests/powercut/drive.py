@@ -5,7 +5,8 @@ import json
 import subprocess
 import time
 
-SOCKET_WAIT = 5     # seconds
+SOCKET_WAIT = 60    # seconds
+END_WAIT = 300      # seconds: the SSD takes out of the image what the cut took, on a disk that may be busy
 
 
 class Drive:
@@ -21,7 +22,7 @@ class Drive:
 
     def again(self):
         """Starts the SSD for another QEMU: the SSD ended with the QEMU before."""
-        self._process.wait(timeout=60)
+        self._process.wait(timeout=END_WAIT)
         self._start()
 
     def _start(self):
@@ -45,6 +46,6 @@ class Drive:
                 "-device", "virtio-blk-pci,drive=ssd"]
 
     def lost(self):
-        if self._process.wait(timeout=60):
+        if self._process.wait(timeout=END_WAIT):
             raise RuntimeError("the SSD failed")
         return json.loads(self.report.read_text())

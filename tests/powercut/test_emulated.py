@@ -34,7 +34,7 @@ def works(_block, _data):
 
 
 def hangs(_block, _data):
-    time.sleep(60)
+    time.sleep(3600)
 
 
 def fails(_block, _data):
@@ -50,6 +50,7 @@ def test_writers(monkeypatch, write, status):
     guest = module_from_spec(spec)
     spec.loader.exec_module(guest)
     monkeypatch.setattr(guest, "NICE", 0)
+    monkeypatch.setattr(guest, "PATIENCE", 120 if write is works else 3)
 
     class Given(Subject):
         def __init__(self):

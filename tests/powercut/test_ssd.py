@@ -75,7 +75,7 @@ def use(program, tmp_path):
         client = Client(path)
         actions(client)
         client.socket.close()
-        assert process.wait(timeout=10) == 0
+        assert process.wait(timeout=60) == 0
         return image.read_bytes()
     return use
 

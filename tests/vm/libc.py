@@ -5,6 +5,7 @@ import collections
 import contextlib
 import ctypes
 import fcntl
+import mmap
 import os
 import struct
 
@@ -83,6 +84,17 @@ class Iovec(ctypes.Structure):
 def vmsplice(fd, address, length):
     """vmsplice(2) of one segment of memory, without SPLICE_F_GIFT: the pipe refers to the pages."""
     return checked(_libc.vmsplice(fd, ctypes.byref(Iovec(address, length)), ctypes.c_size_t(1), 0))
+
+
+def store_and_hold(mapping, nr):
+    """Stores to so many pages of a mapping, and has pipes refer to them, 16 pages each; (reader, writer) of each pipe."""
+    pipes = []
+    for page in range(nr):
+        mapping.write(page * mmap.PAGESIZE, b"stored")
+        if page % 16 == 0:
+            pipes.append(os.pipe())
+        assert vmsplice(pipes[-1][1], mapping.address + page * mmap.PAGESIZE, mmap.PAGESIZE) == mmap.PAGESIZE
+    return pipes
 
 
 def file_handle(path):

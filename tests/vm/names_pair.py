@@ -10,7 +10,7 @@ import pytest
 from conftest import clean_up
 from libc import syncfs
 from stack import MOUNT, counter, run
-from test_cuts import LEFT, LEFT_LOWER, Pair
+from test_cuts import LEFT, LEFT_LOWER, Pair, cut
 from test_emu import create
 
 THIRD, THIRD_LOWER = Path("/mnt/third"), Path("/mnt/third-lower")
@@ -58,9 +58,8 @@ class NamesPair(Pair):
             folder.mkdir(parents=True, exist_ok=True)
 
     def cut_pairs(self, seed, *pairs):
-        """forebay emu cut, of any pairs of devices."""
-        numbers = [f"{number_of(one)}:{number_of(other)}" for one, other in pairs]
-        run(f"forebay emu cut --seed {seed} {' '.join(numbers)}")
+        """The same for any pairs of devices."""
+        cut(pairs, seed)
 
     storage_third = cache_third = None
 
@@ -74,11 +73,6 @@ class XfsPair(NamesPair):
     def __init__(self):
         run("modprobe xfs && sysctl -qw fs.xfs.xfssyncd_centisecs=720000")
         super().__init__()
-
-
-def number_of(device):
-    """Of an emulated device."""
-    return device[len("/dev/forebay-emu"):]
 
 
 BOTH = pytest.mark.parametrize("pair", [NamesPair, XfsPair], indirect=True, ids=["ext4", "xfs"])

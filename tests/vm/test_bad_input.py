@@ -234,9 +234,17 @@ def test_lower_that_folds_case(below):
 def test_no_lower_directory(below):
     del below
     before = device_sum()
-    assert "cannot open the lower directory" in fails(mount(f"cache={PMEM}", "/mnt/not-there"))
-    assert "cannot open the lower directory" in fails(mount(f"cache={PMEM}", "/etc/passwd"))
+    assert "cannot open the lower directory /mnt/not-there: there is no such directory" in fails(mount(f"cache={PMEM}", "/mnt/not-there"))
+    assert "cannot open the lower directory /etc/passwd: it is no directory" in fails(mount(f"cache={PMEM}", "/etc/passwd"))
     assert device_sum() == before
+
+
+def test_unbindable_lower_mount(below):
+    del below
+    run(f"mount --make-unbindable {LOWER}")
+    assert "mount --make-private" in fails(mount(f"cache={PMEM}"))
+    run(f"mount --make-private {LOWER}")
+    run(f"mount -t forebay -o cache={PMEM} {LOWER} {MOUNT} && umount {MOUNT}")
 
 
 def test_unprivileged_ioctls(below):

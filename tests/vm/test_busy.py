@@ -39,7 +39,7 @@ def held(contents, nr=8):
 def fill_the_cache(stack):
     """Writes to another file until each free page of the cache has been used."""
     enough = stack.value("pages_absorbed") + 3 * stack.value("pages_total") // 2
-    deadline = time.time() + 60
+    deadline = time.time() + 300
     with open(MOUNT / "other", "wb", buffering=0) as file:
         while stack.value("pages_absorbed") < enough and time.time() < deadline:
             for _ in range(32):
@@ -52,7 +52,7 @@ def fill_the_cache(stack):
 
 def wait_until_free(stack, nr):
     """Waits until so many pages are free; held pages must become free soon after their release."""
-    deadline = time.time() + 30
+    deadline = time.time() + 120
     while stack.value("pages_free") < nr and time.time() < deadline:
         fill_the_cache(stack)
         os.unlink(MOUNT / "other")

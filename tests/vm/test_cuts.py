@@ -6,6 +6,7 @@ import ctypes
 import fcntl
 import mmap
 import os
+import random
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -15,20 +16,23 @@ import pytest
 from conftest import clean_up
 from libc import IOC_DRAIN, MAP_SHARED_VALIDATE, MAP_SYNC, Mapping, linkat
 from stack import LOWER, MKFS, MOUNT, PAGE, run
-from test_emu import create, module_fixture
+from test_emu import create, emulated, module_fixture
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 LEFT, LEFT_LOWER = Path("/mnt/left"), Path("/mnt/left-lower")
 # Nothing that was not flushed survives, or all of it, or a part. In CI three.
 SEEDS = range(int(os.environ.get("FOREBAY_CUTS", "6")))
 COLLAPSE = 8
+PATIENCE = 60           # s; the kernel reports a task that has been blocked for 90
 emulated_devices = module_fixture       # for each test here, too
 
 
-def cut(devices, options=""):
-    """Copies what a cut at this moment leaves of devices to others; pairs of them."""
-    pairs = [":".join(device[len("/dev/forebay-emu"):] for device in pair) for pair in devices]
-    run(f"forebay emu cut {options} {' '.join(pairs)}")
+def cut(devices, seed=None):
+    """Copies what a cut at this moment leaves of devices to others; pairs of them. By system call: a second later, which a
+    slow machine may take to start a program, the worker may have brought to storage what the cut is to find in PMem alone."""
+    seed = random.getrandbits(32) if seed is None else seed
+    print(f"cut with seed {seed}")
+    emulated.cut([[int(device.removeprefix("/dev/forebay-emu")) for device in pair] for pair in devices], seed)
 
 
 class Pair:
@@ -51,25 +55,41 @@ class Pair:
         """Both file systems."""
         run(f"mount {storage} {lower} && mount -t forebay -o cache={cache},allow_volatile_cache {lower} {folder}")
 
-    def record_states(self):
-        """Of the file records in use, as core/store/format.h has it: 1 live, 2 unlinked."""
+    def records(self):
+        """The file records in use, as core/store/format.h has it."""
         fd = os.open(self.cache, os.O_RDONLY | os.O_DIRECT)
         with mmap.mmap(-1, 16 * PAGE) as table:
             os.preadv(fd, [table], 2 * PAGE)
             os.close(fd)
-            return [table[i] & 3 for i in range(0, len(table), 64) if table[i] & 3]
+            return [table[i:i + 64] for i in range(0, len(table), 64) if table[i] & 3]
 
-    def cut(self, options=""):
+    def record_states(self):
+        """Of those: 1 live, 2 unlinked."""
+        return [record[0] & 3 for record in self.records()]
+
+    def says_exactly(self):
+        """Whether one of them says so of its size."""
+        return any(record[15] & 0x80 for record in self.records())
+
+    def cut(self, seed=None):
         """Copies what a cut at this moment leaves of both devices."""
-        cut([(self.storage, self.storage_left), (self.cache, self.cache_left)], options)
+        cut([(self.storage, self.storage_left), (self.cache, self.cache_left)], seed)
 
     def after_cuts(self):
         """Mounts in turn what each of some cuts at this moment leaves."""
         for seed in SEEDS:
-            self.cut(f"--seed {seed}")
+            self.cut(seed)
             self.mount(self.storage_left, self.cache_left, LEFT_LOWER, LEFT)
             yield LEFT
             run(f"umount {LEFT} && umount {LEFT_LOWER}")
+
+
+def wait_for(condition):
+    """Until it holds, however slow the machine is."""
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.05)
 
 
 @pytest.fixture(name="pair")
@@ -215,16 +235,21 @@ def test_name_that_is_replaced_and_synced(pair):
 def test_direct_read_into_a_mapping_that_ends_after_a_sync(pair):
     """The sync that comes after it has to know that there is something new."""
     fd = settled(4)
-    run("modprobe dm-delay; dd if=/dev/zero bs=4096 count=1 status=none | tr '\\0' n | dd of=/dev/nvme0n1 conv=fsync status=none")
-    run("dmsetup create slow --table '0 2048 delay /dev/nvme0n1 0 1500' && dmsetup mknodes")
+    run("dd if=/dev/zero bs=4096 count=1 status=none | tr '\\0' n | dd of=/dev/nvme0n1 conv=fsync status=none")
+    run("dmsetup create slow --table '0 2048 linear /dev/nvme0n1 0' && dmsetup mknodes")
     source = os.open("/dev/mapper/slow", os.O_RDONLY | os.O_DIRECT)
     with mmap.mmap(fd, 4 * PAGE) as mapping:
         mapping[PAGE:PAGE + 4] = b"____"
         with ThreadPoolExecutor(1) as reader, memoryview(mapping)[PAGE:2 * PAGE] as target:
-            reading = reader.submit(os.preadv, source, [target], 0)
-            time.sleep(0.3)
-            os.fsync(fd)
-            assert not reading.done()
+            state = Path(f"/proc/self/task/{reader.submit(threading.get_native_id).result()}/stat")
+            run("dmsetup suspend slow")
+            try:
+                reading = reader.submit(os.preadv, source, [target], 0)
+                wait_for(lambda: " D " in state.read_text(encoding="ascii"))
+                os.fsync(fd)
+                assert not reading.done()
+            finally:
+                run("dmsetup resume slow")
             assert reading.result() == PAGE
         os.fsync(fd)
         for left in pair.after_cuts():
@@ -280,10 +305,8 @@ def test_deletion_that_has_begun(pair):
     deleting = threading.Thread(target=os.unlink, args=[MOUNT / "f"])
     deleting.start()
     try:
-        deadline = time.monotonic() + 20
-        while pair.record_states() != [2] and time.monotonic() < deadline:
-            time.sleep(0.1)
-        assert pair.record_states() == [2] and deleting.is_alive()
+        wait_for(lambda: pair.record_states() == [2])
+        assert deleting.is_alive()
         for left in pair.after_cuts():
             assert (left / "f").read_bytes()[:PAGE + 1] == b"n" * PAGE + b"\2"
     finally:

@@ -10,12 +10,15 @@ import sys
 from pathlib import Path
 
 import pytest
+from conftest import clean_up, destroyed_afterwards
 from libc import MAP_SHARED, MAP_SHARED_VALIDATE, MAP_SYNC, Mapping, aligned, info, pages
-from stack import PAGE, run
+from stack import LOWER, MOUNT, PAGE, SSD, Stack, run
+from test_errors import SECTORS
 
 DAX = MAP_SHARED_VALIDATE | MAP_SYNC
 ROOT = Path(__file__).resolve().parents[2]
 NOBODY = 65534
+SLOW = 30               # ms
 
 # Two threads of the file's owner. Each page is written after its thread has set the bits, so the last call takes them away.
 SET_AND_WRITE = """
@@ -81,7 +84,7 @@ def test_split(folder):
 def test_dax_pages_cost_storage_nothing(folder, shared):
     """No I/O below, no writeback, no invalidation."""
     fd, direct = mixed(folder)
-    run("sync")
+    run(f"mount -o remount,commit=900 {LOWER} && sync")     # it commits the file's times now and then
     memory = aligned(b"w" * PAGE)
     writes, back = shared.writes(), shared.value("pages_written_back")
     reads = int(Path("/sys/block/nvme0n1/stat").read_text(encoding="ascii").split()[0])
@@ -91,6 +94,7 @@ def test_dax_pages_cost_storage_nothing(folder, shared):
     assert shared.writes() - writes < 10 and shared.value("pages_written_back") == back
     assert int(Path("/sys/block/nvme0n1/stat").read_text(encoding="ascii").split()[0]) - reads < 10
     assert info(fd).out_of_sync == 8
+    run(f"mount -o remount,commit=5 {LOWER}")
     os.close(fd)
     os.close(direct)
 
@@ -138,20 +142,6 @@ def test_fio_verifies(folder, engine, size):
     os.close(fd)
 
 
-def test_asynchronous_outside(folder):
-    """Requests that meet no DAX page stay asynchronous, even if the file has DAX pages: they complete
-    long after they were submitted."""
-    fd, direct = mixed(folder, 4096, (0, 64))
-    os.close(direct)
-    for rw in ("read", "write"):
-        report = run(f"fio --name=f --filename={folder}/f --offset=1m --size=15m --bs=4k --rw=rand{rw} --direct=1 --ioengine=libaio "
-                     "--invalidate=0 --iodepth=16 --time_based --runtime=2 --output-format=json")
-        [job] = json.loads(report[report.index("{"):])["jobs"]
-        assert job[rw]["slat_ns"]["mean"] < job[rw]["clat_ns"]["mean"] / 2
-    assert pages(fd) == 64
-    os.close(fd)
-
-
 def test_privileges_go(folder, below):
     """Two threads write directly to a file with set-user-ID and set-group-ID bits, over DAX and other pages: a write that has to
     take the bits away does it alone in the file. No bit is left, above or below, and neither thread hangs."""
@@ -179,4 +169,36 @@ def test_privileges_stay_if_it_must_not_block(folder):
     os.chmod(path, 0o4755)
     done = subprocess.run([sys.executable, "-c", NOWAIT, path], user=NOBODY, group=NOBODY, extra_groups=[], check=False, timeout=60)
     assert done.returncode == 11 and os.stat(path).st_mode & 0o7777 == 0o4755
+    os.close(fd)
+
+
+def delay(milliseconds):
+    """Of each request of the SSD below."""
+    target = f"delay {SSD} 0 {milliseconds}" if milliseconds else f"linear {SSD} 0"
+    run(f"dmsetup load slow --table '0 {SECTORS} {target}' && dmsetup suspend --nolockfs slow && dmsetup resume slow")
+
+
+@pytest.fixture(name="delayed")
+def delayed_fixture():
+    """forebay over an SSD that can be made slow."""
+    clean_up()
+    run(f"dmsetup create slow --table '0 {SECTORS} linear {SSD} 0' && dmsetup mknodes")
+    with destroyed_afterwards(Stack(device="/dev/mapper/slow", mib=256).make()) as stack:
+        yield stack
+        delay(0)
+
+
+def test_asynchronous_outside(delayed):
+    """Requests that meet no DAX page stay asynchronous, even if the file has DAX pages: they complete
+    long after they were submitted. The SSD takes longer than the processor, however slow that is."""
+    del delayed
+    fd, direct = mixed(MOUNT, 4096, (0, 64))
+    os.close(direct)
+    delay(SLOW)
+    for rw in ("read", "write"):
+        report = run(f"fio --name=f --filename={MOUNT}/f --offset=1m --size=15m --bs=4k --rw=rand{rw} --direct=1 --ioengine=libaio "
+                     "--invalidate=0 --iodepth=16 --time_based --runtime=2 --output-format=json")
+        [job] = json.loads(report[report.index("{"):])["jobs"]
+        assert job[rw]["slat_ns"]["mean"] < SLOW * 10 ** 6 / 2 < job[rw]["clat_ns"]["mean"]
+    assert pages(fd) == 64
     os.close(fd)

@@ -10,7 +10,7 @@ import threading
 import time
 
 from libc import IOC_PIN, MAP_SHARED, MAP_SHARED_VALIDATE, MAP_SYNC, Mapping, drop, info, on_range, pages
-from stack import LOWER, MOUNT, PAGE, SSD, drop_caches, run
+from stack import MOUNT, PAGE, drop_caches, run
 
 DAX = MAP_SHARED_VALIDATE | MAP_SYNC
 END = ((1 << 63) - 1) // PAGE
@@ -136,7 +136,7 @@ def test_pages_in_use_by_hardware_stay(folder):
     os.close(ring)
     os.close(reader)
     os.close(writer)
-    for _ in range(100):
+    for _ in range(600):
         if not info(fd).busy:
             break
         time.sleep(0.1)
@@ -208,7 +208,6 @@ def test_command(stack):
     assert "no such range" in command("pin", MOUNT, status=8)
     run(f"mount -o remount,pin_limit=64k {MOUNT}")
     assert "cannot pin so many" in command("pin", path, status=8)
-    assert SSD and LOWER
 
 
 def test_command_and_an_empty_log(stack):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""I4: an error of the storage never loses the only copy, reaches the next fsync, and is tried again."""
+"""An error of the storage never loses the only copy, reaches the next fsync, and is tried again."""
 
 import os
 import time
@@ -47,7 +47,7 @@ def test_errors_for_a_while(failing):
     fd = synced_pages()
     assert failing.value("pages_out_of_sync") == 32
     table(fails_now=True)
-    assert "error" in failing.drain(check=False).lower() or failing.value("writeback_errors") > 0
+    assert "error" in failing.drain(check=False).lower()
     assert failing.value("writeback_errors") > 0
     assert failing.value("last_error") < 0
     assert failing.value("pages_out_of_sync") == 32

@@ -295,8 +295,12 @@ def test_busy(fd):
         pid = os.fork()
         if not pid:
             plain = Mapping(fd, PAGE)
+            plain.write(0, b"there")        # so that the child waits for the disk, and for nothing else
             os._exit(os.preadv(slow, [(ctypes.c_char * PAGE).from_address(plain.address)], 0) != PAGE)
-        while " D " not in Path(f"/proc/{pid}/stat").read_text(encoding="ascii"):
+        waits = Path(f"/proc/{pid}/stat")
+        for _ in range(3):          # at one look alone it may wait for a page
+            while " D " not in waits.read_text(encoding="ascii"):
+                time.sleep(0.1)
             time.sleep(0.1)
         begun = time.monotonic()
         assert call("pin", fd, 0, 2 * PAGE) == errno.EBUSY and info(fd).attributes == 0

@@ -100,7 +100,7 @@ def test_direct_with_memory_of_a_fork(folder, call):
             "child = os.fork()\nif not child: signal.pause()\n"
             f"try:\n fd = os.open({str(folder / 'f')!r}, os.O_RDWR | os.O_DIRECT)\n assert {use} == 4096\n"
             f" assert memory[:] == open({str(folder / 'f')!r}, 'rb').read()\nfinally: os.kill(child, 9)")
-    assert subprocess.run([sys.executable, "-c", code], timeout=30, check=False).returncode == 0
+    assert subprocess.run([sys.executable, "-c", code], timeout=120, check=False).returncode == 0
 
 
 def test_bad_memory(folder):
@@ -127,7 +127,7 @@ def test_write_of_a_page_from_its_own_mapping(folder):
             f"fd = os.open({str(path)!r}, os.O_RDWR)\nm = Mapping(fd, 16 * 4096)\n"
             "for target in 5, 6:\n m.read(5 * 4096, 1)\n"
             " assert os.pwritev(fd, [(ctypes.c_char * 4096).from_address(m.address + 5 * 4096)], target * 4096) == 4096")
-    assert subprocess.run([sys.executable, "-c", code], timeout=30, check=False).returncode == 0
+    assert subprocess.run([sys.executable, "-c", code], timeout=120, check=False).returncode == 0
     assert path.read_bytes() == b"q" * PAGE + b"p" * 15 * PAGE
     os.close(fd)
 

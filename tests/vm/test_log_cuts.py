@@ -94,7 +94,7 @@ def test_cut_while_it_grows(pair):
         for seed in range(12):
             for _ in range(5):
                 said = driver.line()
-            pair.cut(f"--seed {seed}")
+            pair.cut(seed)
             pair.mount(pair.storage_left, pair.cache_left, LEFT_LOWER, LEFT)
             contents = left_of(LEFT)
             run(f"umount {LEFT} && umount {LEFT_LOWER}")

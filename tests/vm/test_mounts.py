@@ -120,8 +120,8 @@ def test_freeze(stack):
         assert (LOWER / "f").read_bytes()[PAGE:PAGE + 6] == b"before"
     finally:
         fcntl.ioctl(root, FITHAW, 0)
-    writer.join(20)
-    assert done == [1] and storing.wait(20) == 0
+    writer.join(60)
+    assert done == [1] and storing.wait(60) == 0
     assert os.pread(fd, 6, PAGE) == b"stored"
     mapping.close()
     os.close(root)
@@ -137,8 +137,9 @@ def test_lower_frozen_and_thawed(stack):
     writer = threading.Thread(target=lambda: done.append(os.pwrite(fd, b"w" * 3 * PAGE, 0)))
     writer.start()
     time.sleep(0.5)
+    assert not done, "it waits for the thaw"
     run(f"fsfreeze -u {LOWER}")
-    writer.join(20)
+    writer.join(60)
     assert done == [3 * PAGE]
     os.close(fd)
 

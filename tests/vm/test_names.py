@@ -134,7 +134,7 @@ def test_rename_flags(folder, below):
 
 
 def test_unlink_while_open(folder, shared):
-    """I4, I3: the pages of a deleted file stay as long as the file is open, then go back to the cache."""
+    """The pages of a deleted file stay as long as the file is open, then go back to the cache."""
     fd = os.open(folder / "f", os.O_RDWR | os.O_CREAT)
     os.write(fd, b"1" * 8 * PAGE)
     os.fsync(fd)

@@ -57,7 +57,7 @@ def cut_at_work(pair, seed):
                 time.sleep(0.01)
             time.sleep(random.Random(seed).uniform(0, DURING))
             before = HEAD.unpack_from(head)[0]
-            pair.cut(f"--seed {seed % 1000}")
+            pair.cut(seed % 1000)
             after = HEAD.unpack_from(head)[0]
             struct.pack_into("<I", head, 8, 1)
         assert players.returncode == 0

@@ -10,7 +10,7 @@ import time
 from multiprocessing import Process
 
 import pytest
-from clock import BY_THE_CLOCK
+from clock import BY_THE_CLOCK, next_tick
 from libc import RENAME_WHITEOUT, drop, linkat, renameat2
 from names_pair import BOTH, GROUP, NO_ID, OTHER, OWNER, NamesPair, acl, acl_of, pair_fixture, settle, sync, write
 from stack import LOWER, MKFS, MOUNT, counter, run
@@ -109,6 +109,7 @@ def test_journal_that_was_aborted(pair):
 def change_and_write(fd, mode):
     """A new mode and a write, if possible within one tick of the clock. True: they were."""
     before = os.fstat(fd).st_mtime_ns
+    next_tick()
     os.fchmod(fd, mode)
     changed = os.fstat(fd).st_ctime_ns
     os.pwrite(fd, b"w", 0)
@@ -221,6 +222,7 @@ def test_attributes_that_take_two_transactions(pair):
 
 def made_within_a_tick(path):
     """A folder that inherits an ACL, and whose owner changes within the same tick of the clock. False: it took longer."""
+    next_tick()
     os.mkdir(path)
     made = os.stat(path).st_ctime_ns
     os.chown(path, 5, 6)
@@ -302,6 +304,7 @@ def test_drained(pair):
 
 def named_within_a_tick():
     """A file that was made without a name, and written within the same tick of the clock. None: it took longer."""
+    next_tick()
     fd = os.open(MOUNT, os.O_TMPFILE | os.O_RDWR, 0o600)
     made = os.fstat(fd).st_ctime_ns
     os.pwrite(fd, b"f" * 5000, 0)
@@ -349,6 +352,7 @@ def test_mode_that_is_set_by_an_acl(pair):
     tick of the clock without a new ctime."""
     for number in range(20):
         made = MOUNT / f"d{number}"
+        next_tick()
         os.mkdir(made)
         ctime = os.stat(made).st_ctime_ns
         os.setxattr(made, "system.posix_acl_access", OWNER_ALONE)

@@ -7,6 +7,7 @@ import stat
 import time
 
 import pytest
+from clock import next_tick
 from libc import RENAME_EXCHANGE, linkat, renameat2, syncfs
 from stack import LOWER, MOUNT, PAGE, drop_caches, read_mapped, run
 
@@ -32,9 +33,12 @@ def sync_all():
     os.close(fd)
 
 
-def write(path, data=b"data", synced=True):
-    """Makes or overwrites a file."""
+def write(path, data=b"data", synced=True, later=False):
+    """Makes or overwrites a file, with data a tick later if wanted. After a change that moved ctime alone, as xfs's of an ACL
+    that a new file inherits, a write in the same tick has a time that a record can't say, and would go below."""
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o640)
+    if later:
+        next_tick()
     os.write(fd, data)
     if synced:
         os.fsync(fd)
@@ -157,8 +161,8 @@ def nameless(top):
     def act():
         fd = os.open(top, os.O_TMPFILE | os.O_RDWR, 0o600)
         linkat(f"/proc/self/fd/{fd}", top / "f")
-        time.sleep(0.01)
-        os.write(fd, b"nameless")       # a tick behind it: a time that a record can't say would go below
+        next_tick()                     # as for write()
+        os.write(fd, b"nameless")
         os.fsync(fd)
         os.close(fd)
     return act, 1, lambda folder: read_mapped(folder / "f") == b"nameless"
@@ -228,9 +232,9 @@ def inherited(top):
     run(f"setfacl -d -m u:1001:rw {top} && chattr +d {top}")
 
     def act():
-        write(top / "f")
+        write(top / "f", later=True)
         os.mkdir(top / "d")
-        write(top / "d/g")
+        write(top / "d/g", later=True)
         sync(top)
 
     def check(folder):

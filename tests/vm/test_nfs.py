@@ -36,7 +36,7 @@ def serve():
     run(f"exportfs -o rw,no_root_squash,no_subtree_check,fsid=0,sync localhost:{MOUNT}")
     run("mkdir -p /var/lib/nfs/nfsdcld; nfsdcld")
     run("rpc.mountd -N 3 && rpc.nfsd -N 3 -G 10 -L 10 2; echo Y > /proc/fs/nfsd/v4_end_grace", check=False)
-    run(f"timeout 60 mount -t nfs4 -o actimeo=0,soft,timeo=100 localhost:/ {CLIENT}")
+    run(f"timeout 300 mount -t nfs4 -o actimeo=0,soft,timeo=600 localhost:/ {CLIENT}")
 
 
 def test_files_over_nfs(exported):

@@ -115,7 +115,7 @@ def test_killed_while_waiting(small):
     time.sleep(2)
     assert os.waitpid(children[0], os.WNOHANG) == (0, 0), "it waits"
     os.kill(children[0], signal.SIGKILL)
-    for _ in range(100):
+    for _ in range(600):
         if os.waitpid(children[0], os.WNOHANG)[0]:
             break
         time.sleep(0.1)

@@ -96,7 +96,7 @@ def pair_fixture(request):
     assert STOP.exists(), "the module isn't the one with the fault"
     pair = request.param()
     make()
-    pair.cut("--seed 0")
+    pair.cut(0)
     yield pair
     for folder in (THIRD, THIRD_LOWER, FOURTH, FOURTH_LOWER, LEFT, LEFT_LOWER):
         run(f"umount {folder}", False)

@@ -2,12 +2,15 @@
 """What a sync call costs and where pages are afterwards: the states of the design, seen through sysfs
 and the SSD's counters."""
 
+import mmap
 import os
 import resource
+import subprocess
 import time
+from pathlib import Path
 
 import pytest
-from libc import MAP_SHARED, MAP_SHARED_VALIDATE, MAP_SYNC, Mapping, info, syncfs, syscall, vmsplice
+from libc import MAP_SHARED, MAP_SHARED_VALIDATE, MAP_SYNC, Mapping, info, store_and_hold, syncfs, syscall
 from stack import LOWER, MOUNT, PAGE, drop_caches, run, small_cache
 
 SYNC_FILE_RANGE, WAIT_BEFORE_WRITE_AND_WAIT_AFTER = 277, 7
@@ -27,6 +30,22 @@ def settled_file(folder, pages=64):
     run(f"forebay drain {folder}")
     os.sync()
     return fd
+
+
+def test_msync_of_a_program_that_runs_below(shared):
+    """The lower file can't be opened for writing then, which msync() doesn't need."""
+    with open(MOUNT / "sleep", "wb") as file:
+        file.write(Path("/bin/sleep").read_bytes())
+    os.chmod(MOUNT / "sleep", 0o755)
+    shared.umount()     # the file's record has the lower file open for writing
+    shared.mount()
+    with subprocess.Popen([LOWER / "sleep", "60"]) as program, open(MOUNT / "sleep", "rb") as file:
+        try:
+            with Mapping(file.fileno(), PAGE, MAP_SHARED, mmap.PROT_READ) as mapping:
+                mapping.sync()
+        finally:
+            program.kill()
+    os.unlink(MOUNT / "sleep")
 
 
 @pytest.mark.persistence
@@ -73,7 +92,7 @@ def test_latencies_by_what_a_sync_waits_for(folder, shared):
 
 @pytest.mark.persistence
 def test_appends(folder, shared):
-    """I5: an append and a sync commit nothing below, when the file is known there."""
+    """An append and a sync commit nothing below, when the file is known there."""
     fd = settled_file(folder, 1)
     os.lseek(fd, 0, os.SEEK_END)
     os.write(fd, b"a" * 100)
@@ -216,7 +235,7 @@ def test_plain_mapping_is_absorbed(folder, shared):
 
 
 def test_drain(folder, shared):
-    """I3: after a drain the lower file system has all data."""
+    """After a drain the lower file system has all data."""
     fd = settled_file(folder)
     for page in range(0, 64, 2):
         os.pwrite(fd, b"drained", page * PAGE)
@@ -287,13 +306,8 @@ def test_pinned_pages(stack):
     fd = os.open(MOUNT / "f", os.O_RDWR | os.O_CREAT)
     os.pwrite(fd, b"0" * pages * PAGE, 0)
     os.fsync(fd)
-    pipes = []
     with Mapping(fd, pages * PAGE, MAP_SHARED_VALIDATE | MAP_SYNC) as mapping:
-        for page in range(pages):
-            mapping.write(page * PAGE, b"stored")
-            if page % 16 == 0:
-                pipes.append(os.pipe())
-            assert vmsplice(pipes[-1][1], mapping.address + page * PAGE, PAGE) == PAGE
+        pipes = store_and_hold(mapping, pages)
     assert "could not be drained" in stack.drain(check=False)   # as stored to, they may be changing: copies are below, and they stay
     held = stack.value("pages_busy")
     assert held > pages * 9 // 10      # the worker may write a page back between its store and its hold
@@ -311,7 +325,7 @@ def test_pinned_pages(stack):
     assert sum(os.read(reader, 6) == b"again!" for reader, _ in pipes) > len(pipes) * 3 // 4
     for end in sum(pipes, ()):
         os.close(end)
-    deadline = time.time() + 20
+    deadline = time.time() + 60
     while stack.value("pages_out_of_sync") > pages // 2 and time.time() < deadline:
         time.sleep(0.1)
     assert stack.value("pages_out_of_sync") <= pages // 2, "let go, they are written back after a while"
@@ -322,7 +336,9 @@ def test_syncfs(folder, shared):
     fd = settled_file(folder)
     os.pwrite(fd, b"volatile", 0)
     os.pwrite(fd, b"volatile", 60 * PAGE)
+    writes = shared.writes()
     syncfs(fd)
+    assert shared.writes() - writes >= 3, "two pages, and a flush"
     os.close(fd)
     shared.remount()
     assert (folder / "f").read_bytes()[:8] == b"volatile"

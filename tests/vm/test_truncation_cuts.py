@@ -9,7 +9,7 @@ from conftest import clean_up
 from libc import IOC_PIN, on_range, pages, syncfs
 from names_pair import NamesPair
 from stack import LOWER, MOUNT, PAGE, counter, run
-from test_cuts import LEFT, LEFT_LOWER, pair_fixture, settled
+from test_cuts import LEFT, LEFT_LOWER, pair_fixture, settled, wait_for
 from test_emu import module_fixture
 
 emulated_devices = module_fixture       # for each test here, too
@@ -232,7 +232,8 @@ def test_new_file_grows_after_a_while(named):
     time.sleep(2)
     os.pwrite(fd, b"n" * PAGE, 0)
     synced_in_pmem(named, fd)
-    time.sleep(3)
+    wait_for(lambda: not named.says_exactly())
+    assert named.record_states() == [1]
     os.pwrite(fd, b"m" * PAGE, PAGE)
     sync_below()
     for left in named.after_cuts(False):

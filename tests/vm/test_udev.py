@@ -51,8 +51,8 @@ def seen_as(device=PMEM):
 def test_a_cache(udev):
     del udev
     run(f"forebay format --force --uuid {UUID} {PMEM}")
-    wait_until((BY_UUID / UUID).exists)
-    assert os.path.realpath(BY_UUID / UUID) == PMEM and seen_as() == ("forebay", UUID)
+    wait_until(lambda: (BY_UUID / UUID).exists() and seen_as() == ("forebay", UUID))     # udev makes the link first
+    assert os.path.realpath(BY_UUID / UUID) == PMEM
     assert run(f"blkid -t UUID={UUID} -o device; udevadm info -q property --property=ID_FS_USAGE --value {PMEM}").split()[-1] == "other"
 
 

@@ -113,6 +113,12 @@ def test_timeout():
     assert run("--timeout", "8", "--", "sleep 1000").returncode == 124
 
 
+def test_silence():
+    """A command that goes on writing may take longer."""
+    done = run("--silence", "30", "--", "for i in 1 2 3 4; do echo $i; sleep 10; done; sleep 1000")
+    assert (done.returncode, done.stdout) == (124, b"1\n2\n3\n4\n")
+
+
 def test_machine_that_reboots_under_the_command():
     assert run("--", "echo b >/proc/sysrq-trigger; sleep 1000").returncode == 98
 
@@ -170,6 +176,17 @@ def test_no_instruction_that_the_emulator_gets_wrong():
     assert run("--", "grep", "-c", "cx16", "/proc/cpuinfo").stdout.strip() == b"0"
 
 
+def test_trace_events_leave_the_scheduler_alone():
+    """Also those of an instance, which takes its options from the whole: vm/README.md says why."""
+    done = run("--", """set -e
+        modprobe dm-mod; cd /sys/kernel/tracing
+        mkdir instances/other
+        for place in . instances/other; do echo 1 >$place/events/module/module_load/enable; done
+        modprobe dm-delay
+        grep -c '<...>-.*module_load' trace instances/other/trace""")
+    assert done.stdout == b"trace:1\ninstances/other/trace:1\n", done.stderr.decode()
+
+
 def test_what_programs_need():
     done = run("--", """set -e
         dmsetup create pair --table '0 2048 linear /dev/nvme0n1 0'; [ -b /dev/mapper/pair ]; dmsetup remove pair
@@ -197,3 +214,10 @@ def test_leaks_are_ours_or_nobodys():
     other = "unreferenced object 0x2 (size 8):\n  comm \"swapper\"\n    [<1>] acpi_init+0x1/0x2\n"
     assert console.our_leaks(other + ours + other) == ours.splitlines()
     assert console.our_leaks(other) == []
+
+
+@pytest.mark.parametrize("code, guilty", [("00 0f <1f> 44", True), ("00 cc <1f> 44", False), ("<1f> 44", False)])
+def test_a_breakpoint_that_is_not_there_is_the_emulators(code, guilty):
+    lines = ["[   14.28] Oops: int3: 0000 [#1] PREEMPT SMP NOPTI", "[   14.28] RIP: 0010:__schedule+0x339/0xbf0",
+             f"[   14.28] Code: {code}"]
+    assert console.is_the_emulators(lines) == guilty and not console.is_the_emulators(lines[1:])

@@ -121,6 +121,8 @@ bool stock_failure(long result, int error);
 	_result; })
 
 /* hang.c: calls that take too long */
+#define PATIENCE	10	/* seconds, for one call */
+
 void watch(void);
 
 /* check.c: what bytes must be */

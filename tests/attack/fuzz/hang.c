@@ -9,8 +9,6 @@
 
 #include "fuzz.h"
 
-#define PATIENCE	10	/* seconds, for one call */
-
 static void tell_file(const char *path)
 {
 	char buffer[8192];

@@ -258,7 +258,9 @@ static int run(double seconds, uint64_t seed)
 		if (shared->actor[i].pid)
 			kill(shared->actor[i].pid, SIGKILL);
 	}
-	sleep(2);
+	until = now() + PATIENCE * slow * 1000000000ULL;
+	while (reap() && now() < until)
+		usleep(50000);
 	if (reap())
 		fprintf(stderr, "VIOLATION stuck: not even killed do all end\n");
 	fprintf(stderr, "%llu operations, %u violations;", (unsigned long long)operations, shared->violations);

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 SLOTS = 8                       # files held open: writer.c has the same number
 NAME_MAX_PLANNED = 250          # bytes of a path: writer.c reads no longer ones
 OWNER_BIT = 1 << 31             # of a uid: changed by chown; the other bits are the object's number
+SET_TIMES = range(10 ** 9, 16 * 10 ** 8)    # s: those that utimes sets. What the clock says is later
 WRITE_STEP = 64                 # of written data: so often the file's number and the write's are in them
 
 # ID is the number of an object that is made or written, which is its owner.

@@ -8,7 +8,7 @@ The sync calls of a scene are left out by chance (Shape.syncs), so scenes that s
 from dataclasses import dataclass
 
 from .model import FILE, FOLDER, NO_XATTR, Tree
-from .ops import NAME_MAX_PLANNED, SLOTS, Op
+from .ops import NAME_MAX_PLANNED, SET_TIMES, SLOTS, Op
 
 PAGE = 4096
 FILES, FOLDERS = 40, 12         # a writer's, about
@@ -319,7 +319,7 @@ class Plan:
         return Op("utimes", path, x=self._time(), y=self._time())
 
     def _time(self):
-        return self.random.randrange(10 ** 9, 16 * 10 ** 8) * NS + self.random.randrange(NS)
+        return self.random.choice(SET_TIMES) * NS + self.random.randrange(NS)
 
     def _do_sync(self, op):
         if self.random.random() < self.shape.syncs:

@@ -8,11 +8,12 @@ import pytest
 
 from ..iteration import NOISE_BYTES
 from .found import Found, Object, load
-from .model import ANY, FILE, FOLDER, ROOT, SYMLINK, Writer
+from .model import ANY, CLOCK, FILE, FOLDER, ROOT, SYMLINK, Writer
 from .ops import FIELDS, Op, data_of, target_of, unpack
 from .plan import Plan, Shape
 
-USUAL = {"mode": 0o644, "owner": 0, "group": 0, "atime": 5, "mtime": 6, "xattr": -1}
+NOW = 17 * 10 ** 17
+USUAL = {"mode": 0o644, "owner": 0, "group": 0, "atime": NOW, "mtime": NOW, "xattr": -1}
 
 
 def found_now(writer):
@@ -23,7 +24,7 @@ def found_now(writer):
         content = writer.targets.get(id_, b"")
         if kind == FILE:
             content = bytes(writer.files[id_].now)
-        values = {field: USUAL[field] if values[-1] is ANY else values[-1]
+        values = {field: USUAL[field] if values[-1] in (ANY, CLOCK) else values[-1]
                   for field, values in writer.attributes[id_].values.items()}
         links = list(found.entries.values()).count(id_)
         if kind == FOLDER:
@@ -177,8 +178,8 @@ class TestObjects:
 
     @pytest.mark.parametrize("change, field, old", [
         (Op("chmod", "f", x=0o600), "mode", 0o644), (Op("chown", "f", id=1, n=1, x=0), "owner", 0),
-        (Op("chown", "f", id=1, n=0, x=7), "group", 0), (Op("utimes", "f", x=100, y=200), "mtime", 6),
-        (Op("utimes", "f", x=100, y=200), "atime", 5), (Op("xattr", "f", x=3), "xattr", -1)])
+        (Op("chown", "f", id=1, n=0, x=7), "group", 0), (Op("utimes", "f", x=100, y=200), "mtime", NOW),
+        (Op("utimes", "f", x=100, y=200), "atime", NOW), (Op("xattr", "f", x=3), "xattr", -1)])
     def test_attributes_are_those_of_then_or_later(self, change, field, old):
         ops = (*SYNCED, change)
         found = found_now(after(*ops))
@@ -191,10 +192,29 @@ class TestObjects:
 
     def test_mtime_after_a_write_is_the_clocks(self):
         writer = after(*SYNCED, Op("utimes", "f", x=100, y=200), Op("write", "f", id=1, n=4, x=0, y=5), Op("fsync", "f"))
-        assert not writer.check(found_now(writer))
+        found = found_now(writer)
+        assert not writer.check(found)
+        found.objects[1].attributes["mtime"] = 200
+        assert "mtime" in writer.check(found)[0], "the write's time is lost"
         writer = after(Op("mkdir", "d", id=2, x=0o777), Op("utimes", "d", x=1, y=2), Op("create", "d/f", id=1, x=0o644, y=-1),
                        Op("fsync", "d"))
-        assert not writer.check(found_now(writer))
+        found = found_now(writer)
+        assert not writer.check(found)
+        found.objects[2].attributes["mtime"] = 2
+        assert "mtime" in writer.check(found)[0]
+
+    @pytest.mark.parametrize("code, kept", [("rename", True), ("exchange", False)])
+    def test_mtime_of_a_folder_that_moves(self, code, kept):
+        target = () if code == "rename" else (Op("mkdir", "b/e", id=4, x=0o777),)
+        writer = after(Op("mkdir", "a", id=1, x=0o777), Op("mkdir", "a/d", id=2, x=0o777), Op("mkdir", "b", id=3, x=0o777),
+                       *target, Op("utimes", "a/d", x=1, y=2), Op("fsync", "a/d"), Op(code, "a/d", "b/e"), Op("fsync", "b/e"))
+        found = found_now(writer)
+        found.objects[2].attributes["mtime"] = 2
+        assert not writer.check(found)
+        found.objects[2].attributes["mtime"] = NOW
+        assert bool(writer.check(found)) == kept
+        found.objects[3].attributes["mtime"] = 2
+        assert "mtime" in writer.check(found)[-1], "the new parent's is the clock's"
 
     def test_kinds_and_targets(self):
         ops = (Op("symlink", "l", id=5, x=60), Op("fifo", "p", id=6, x=0o644), Op("fsync", "."))
@@ -237,7 +257,7 @@ def a_sound_systems(writer, chooser):
                 what.content = bytes(file.now)
         for field, values in writer.attributes[id_].values.items():
             value = chooser.choice(values)
-            what.attributes[field] = USUAL[field] if value is ANY else value
+            what.attributes[field] = USUAL[field] if value in (ANY, CLOCK) else value
     return found
 
 

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A file that is synced, or stored to, faster than storage takes its pages leaves room in PMem for other files."""
+
+import contextlib
+import os
+import signal
+import time
+
+import pytest
+from conftest import clean_up
+from libc import MAP_SHARED_VALIDATE, MAP_SYNC, Mapping, drop, pages, store_and_hold
+from stack import MOUNT, PAGE, Stack, small_cache
+
+CACHE_MIB = 16
+STREAM_PAGES = 4 * (CACHE_MIB << 20) // PAGE
+PIECE = 16      # pages that the stream changes at a time
+RESERVED = (CACHE_MIB << 20) // PAGE // 18      # a little less than the sixteenth that is kept: the cache has tables, too
+
+
+@pytest.fixture(name="little")
+def little_fixture(request):
+    """A small cache, over a file system with room for the stream."""
+    clean_up()
+    stack = Stack(cache=small_cache(getattr(request, "param", CACHE_MIB)), mib=512).make()
+    yield stack
+    stack.destroy()
+    clean_up()
+
+
+def sync_pieces(fd):
+    """Overwrites pieces one after the other, and syncs each; yields after each."""
+    for piece in range(STREAM_PAGES // PIECE):
+        os.pwrite(fd, b"s" * PIECE * PAGE, piece * PIECE * PAGE)
+        os.fdatasync(fd)
+        yield
+
+
+def store_to_pieces(fd):
+    """Stores to them in a MAP_SYNC mapping."""
+    with Mapping(fd, STREAM_PAGES * PAGE, MAP_SHARED_VALIDATE | MAP_SYNC) as mapping:
+        for piece in range(STREAM_PAGES // PIECE):
+            mapping.write(piece * PIECE * PAGE, b"s" * PIECE * PAGE)
+            yield
+
+
+@pytest.mark.parametrize("change", [sync_pieces, store_to_pieces])
+def test_stream_leaves_room(little, change):
+    """A stream through a file of four times the cache never takes the last sixteenth of it, and another file finds that."""
+    with open(MOUNT / "small", "w+b", buffering=0) as small, open(MOUNT / "stream", "w+b", buffering=0) as stream:
+        small.write(b"0" * PAGE)
+        stream.write(b"0" * STREAM_PAGES * PAGE)
+        os.fsync(small)
+        os.fsync(stream)
+        left = []
+        for _ in change(stream.fileno()):
+            left.append(little.value("pages_free"))
+        print(f"{min(left)} pages were left at least, {RESERVED} are reserved; the stream has {pages(stream.fileno())}")
+        assert min(left) >= RESERVED - PIECE
+        assert little.value("pages_reclaimed") > STREAM_PAGES // 4      # the stream needed more than the cache
+        full = little.value("cache_full")
+        for page in range(2, RESERVED // 2):
+            os.pwrite(small.fileno(), b"%08d" % page * (PAGE // 8), page * PAGE)
+            os.fdatasync(small)
+        assert little.value("cache_full") == full
+        small.seek(2 * PAGE)
+        assert small.read() == b"".join(b"%08d" % page * (PAGE // 8) for page in range(2, RESERVED // 2))
+
+
+def test_mapped_pages_stay(little):
+    """A stream of syncs goes through the cache: pages of another file's MAP_SYNC mapping are used meanwhile, and stay."""
+    size = (CACHE_MIB << 20) // 4
+    with open(MOUNT / "mapped", "w+b", buffering=0) as mapped, open(MOUNT / "stream", "w+b", buffering=0) as stream:
+        mapped.write(b"0" * size)
+        stream.write(b"0" * STREAM_PAGES * PAGE)
+        os.fsync(mapped)
+        os.fsync(stream)
+        with Mapping(mapped.fileno(), size, MAP_SHARED_VALIDATE | MAP_SYNC) as mapping:
+            mapping.write(0, b"m" * size)
+            assert pages(mapped.fileno()) == size // PAGE
+            for _ in sync_pieces(stream.fileno()):
+                pass
+            assert little.value("pages_reclaimed") > STREAM_PAGES // 4
+            assert pages(mapped.fileno()) == size // PAGE
+            assert mapping.read(0, size) == b"m" * size
+        # Nothing is spared for a mapping that is gone.
+        for _ in sync_pieces(stream.fileno()):
+            pass
+        assert pages(mapped.fileno()) < size // PAGE
+
+
+def test_spared_pages_are_not_written_in_vain(little):
+    """Files that are mapped, and have no more than their share, leave less than an eighth of the cache. Few other pages are synced:
+    the worker doesn't write the mapped ones again and again, which would make none of them free."""
+    files, hot = 24, 64
+    each = little.value("pages_total") // (files + 2) - 1
+    with contextlib.ExitStack() as opened:
+        small = opened.enter_context(open(MOUNT / "small", "w+b", buffering=0))
+        small.write(b"0" * PAGE)
+        os.fsync(small)
+        mappings = []
+        for number in range(files):
+            file = opened.enter_context(open(MOUNT / f"mapped{number}", "w+b", buffering=0))
+            file.write(b"0" * each * PAGE)
+            os.fsync(file)
+            mappings.append(opened.enter_context(Mapping(file.fileno(), each * PAGE, MAP_SHARED_VALIDATE | MAP_SYNC)))
+            mappings[-1].write(0, b"m" * each * PAGE)
+        assert little.value("pages_free") < little.value("pages_total") // 8
+        little.drain()
+        synced = store = 0
+        written, end = little.value("pages_written_back"), time.monotonic() + 8
+        while time.monotonic() < end:
+            if not store % 500:
+                os.pwrite(small.fileno(), b"1" * PAGE, store // 500 * PAGE)
+                os.fdatasync(small)
+                synced += 1
+            mappings[store % files].write(store // files % hot * PAGE, b"%08d" % store)
+            store += 1
+            time.sleep(0.0003)
+        written = little.value("pages_written_back") - written
+        print(f"{store} stores to {files * hot} pages, {synced} syncs: {written} pages were written back")
+        assert store > files * hot
+        assert written < files * hot // 2
+
+
+def take_and_free(path):
+    """A child's life: a page is synced, and given up, again and again."""
+    with open(path, "w+b", buffering=0) as file:
+        while True:
+            os.pwrite(file.fileno(), b"o" * PAGE, 0)
+            os.fdatasync(file)
+            drop(file.fileno())
+
+
+@pytest.mark.parametrize("little", [4], indirect=True)
+def test_a_wait_in_vain_is_worth_a_page(little):
+    """A file has nearly all pages, and a pipe holds these. A store to a new page waits for so long that the reserved pages are for it,
+    although others free and take some all the time."""
+    held = little.value("pages_total") * 31 // 32
+    children, took = [], []
+    with open(MOUNT / "f", "w+b", buffering=0) as file:
+        file.write(b"0" * (held + 8) * PAGE)
+        os.fsync(file)
+        with Mapping(file.fileno(), (held + 8) * PAGE, MAP_SHARED_VALIDATE | MAP_SYNC) as mapping:
+            pipes = store_and_hold(mapping, held)
+            try:
+                for number in range(2):
+                    children.append(os.fork())
+                    if not children[-1]:
+                        take_and_free(MOUNT / f"other{number}")
+                time.sleep(1)
+                for page in range(held, held + 4):
+                    time.sleep(0.05)    # a page becomes free, so that nothing but the wait entitles to one
+                    begun = time.monotonic()
+                    mapping.write(page * PAGE, b"new")
+                    took.append(time.monotonic() - begun)
+            finally:
+                for child in children:
+                    os.kill(child, signal.SIGKILL)
+                    os.waitpid(child, 0)
+    for end in sum(pipes, ()):
+        os.close(end)
+    print("the stores took", *(f"{seconds:.1f}" for seconds in took))
+    assert max(took) > 4, "none had to wait: the test shows nothing"
+    assert max(took) < 9

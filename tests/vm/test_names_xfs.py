@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Names and attributes after a power cut, over xfs: its flags, and its counters when a folder is read (names_pair.py)."""
+
+import fcntl
+import os
+import struct
+import time
+
+import pytest
+from clock import next_tick
+from names_pair import XfsPair, mount_command, pair_fixture, settle, sync, write
+from stack import MOUNT, run
+from test_cuts import LEFT, LEFT_LOWER
+from test_emu import module_fixture
+
+emulated_devices = module_fixture
+two_file_systems = pair_fixture
+GET_XFLAGS, SET_XFLAGS = 0x801c581f, 0x401c5820
+XFLAGS = struct.Struct("<I24x")     # struct fsxattr; the rest stays 0
+NODEFRAG = 0x2000
+BEAT = 4                            # s: more than a heartbeat speaks of
+TRIES = 100
+
+
+class LazyPair(XfsPair):
+    """Access times are written some time after they have changed."""
+
+    lower_options = "nouuid,lazytime"
+
+
+XFS = pytest.mark.parametrize("pair", [XfsPair], indirect=True, ids=["xfs"])
+BOTH = pytest.mark.parametrize("pair", [XfsPair, LazyPair], indirect=True, ids=["xfs", "lazytime"])
+
+
+def xflags(path, value=None):
+    """Those of a file or folder, which gets others first if they are given."""
+    fd = os.open(path, os.O_RDONLY)
+    if value is not None:
+        fcntl.ioctl(fd, SET_XFLAGS, XFLAGS.pack(value))
+    value, = XFLAGS.unpack(fcntl.ioctl(fd, GET_XFLAGS, bytes(XFLAGS.size)))
+    os.close(fd)
+    return value
+
+
+@XFS
+def test_inherited_flag_of_xfs(pair):
+    """It is none of those that chattr knows."""
+    os.mkdir(MOUNT / "top")
+    xflags(MOUNT / "top", NODEFRAG)
+    settle()
+    time.sleep(BEAT)                # the log is on
+    os.mkdir(MOUNT / "top/d")
+    write(MOUNT / "top/d/f", b"f" * 5000)
+    names = ("top/d", "top/d/f")
+    assert all(xflags(MOUNT / name) & NODEFRAG for name in names)
+    sync(MOUNT / "top")
+    for left in pair.after_cuts(committed=False):       # the log doesn't hold it
+        assert [bool(xflags(left / name) & NODEFRAG) for name in names] == [True, True]
+        assert (left / "top/d/f").read_bytes() == b"f" * 5000
+
+
+def made_within_a_tick():
+    """Whether a folder's change that storage has, and that of a file in it which the log alone has, have the same time. Storage
+    takes longer than a tick, so the clock is set back to that time. The next tick may still come before the change."""
+    os.mkdir(MOUNT / "d")
+    settle()
+    before = os.stat(MOUNT / "d").st_ctime_ns
+    time.clock_settime_ns(time.CLOCK_REALTIME, before)
+    write(MOUNT / "d/f", b"f" * 5000)
+    if os.stat(MOUNT / "d").st_ctime_ns == before:
+        return True
+    run(f"rm -r {MOUNT}/d")
+    return False
+
+
+@BOTH
+@pytest.mark.parametrize("written", (True, False), ids=("written", "in_memory"))
+@pytest.mark.parametrize("tick", (False, True), ids=("", "tick"))
+def test_folder_that_was_read_after_the_cut(pair, written, tick):
+    """A new access time raises the folder's counter, and is no change of it. Its ctime tells, but for changes of one tick."""
+    if tick:
+        assert any(made_within_a_tick() for _ in range(TRIES))
+    else:
+        os.mkdir(MOUNT / "d")
+        settle()
+        next_tick()
+        write(MOUNT / "d/f", b"f" * 5000)
+    pair.cut()
+    time.sleep(BEAT)
+    pair.mount_lower(pair.storage_left, LEFT_LOWER)
+    before = os.stat(LEFT_LOWER / "d").st_atime_ns
+    assert os.listdir(LEFT_LOWER / "d") == [] and os.stat(LEFT_LOWER / "d").st_atime_ns > before
+    if written:
+        run(f"umount {LEFT_LOWER}")
+        pair.mount_lower(pair.storage_left, LEFT_LOWER)
+    run(mount_command(pair.cache_left, LEFT_LOWER, LEFT))
+    assert pair.value("names_replayed") > 0, "the log was emptied: the test shows nothing"
+    assert (LEFT / "d/f").read_bytes() == b"f" * 5000
