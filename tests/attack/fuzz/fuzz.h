@@ -57,6 +57,7 @@ struct actor {
 
 struct shared {
 	volatile bool over;
+	bool collide;		/* shared files get direct writes and stores to mappings at once: others.c */
 	unsigned int violations;
 	struct actor actor[PROCESSES + 1];
 	uint64_t own_counts[64], other_counts[32], root_counts[16];	/* how often each operation ran */
@@ -67,6 +68,7 @@ extern struct actor *me;
 extern struct model *models[PROCESSES][OWN_FILES];
 extern const char *mount_point;
 extern bool selftest, plain;
+extern bool may_have_collided;	/* EIO is allowed in this operation: others.c */
 extern unsigned int slow;	/* factor for the time that a call may take */
 
 struct mapping {

@@ -43,7 +43,7 @@ struct shared *shared;
 struct actor *me;
 struct model *models[PROCESSES][OWN_FILES];
 const char *mount_point;
-bool selftest, plain;
+bool selftest, plain, may_have_collided;
 unsigned int slow = 1;
 
 static const char *without = "", *only = "";
@@ -128,6 +128,7 @@ static void run_one(const struct operation *operations, uint64_t *counts)
 		unsigned int weight = weight_of(&operations[i]);
 
 		if (at < weight) {
+			may_have_collided = shared->collide && me->number == PROCESSES;
 			operations[i].run();
 			__sync_add_and_fetch(&counts[i], 1);
 			me->operations++;
@@ -236,6 +237,7 @@ static int run(double seconds, uint64_t seed)
 {
 	uint64_t until = now() + seconds * 1e9, operations = 0;
 
+	shared->collide = seed / 4 & 1;	/* test_fuzz.py chooses the cache by the last two bits */
 	make_shared_files();
 
 	/* All uids are set before a child starts: each looks up which files are another user's. */

@@ -2,6 +2,11 @@
 /*
  * Files that other processes change meanwhile. A file of one other process is only read here; every process
  * writes the shared files. trespass.c has the calls that another user has no permission for.
+ *
+ * If a store to a mapping makes a page dirty while a direct write to that page is under way, Linux gives up, and
+ * the next sync of the file fails with EIO: on ext4 and xfs alone, too. So in half of the runs one shared file gets
+ * no direct writes, and the others get no stores; there an EIO is a violation. In the other half both come at
+ * once, to look for calls that hang. EIO is then allowed to calls on shared files, and to root's, which sync all.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -110,7 +115,16 @@ struct other *some_other(void)
 {
 	struct other *other = &others[draw(SLOTS)];
 
-	return other->tag ? other : NULL;
+	if (!other->tag)
+		return NULL;
+	may_have_collided |= shared->collide && other->shared;
+	return other;
+}
+
+/* Whether a shared file gets direct writes; otherwise it gets stores to mappings. */
+static bool gets_direct_writes(const struct other *other)
+{
+	return other->tag != TAG_OF_SHARED(0);
 }
 
 static struct other *some_shared(void)
@@ -213,7 +227,7 @@ static void store_shared(void)
 	struct other *other = some_shared();
 	long at, length;
 
-	if (!other || !other->map || !other->writable)
+	if (!other || !other->map || !other->writable || (gets_direct_writes(other) && !shared->collide))
 		return;
 	choose(other->pages * PAGE, 3 * PAGE, &at, &length);
 	if (!is_in_file(other, other->first * PAGE + at + length - 1))
@@ -233,7 +247,7 @@ static void write_shared(void)
 	if (!other)
 		return;
 	choose(FILE_SIZE, 8 * PAGE, &offset, &length);
-	if (chance(3)) {
+	if (chance(3) && (gets_direct_writes(other) || shared->collide)) {
 		offset &= -512L;
 		length = (length + 511) & -512L;
 		fill(other->tag, data, length);
