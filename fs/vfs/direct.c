@@ -10,6 +10,10 @@
  * a range, whose holder waits for that inode lock. With iov_iter->nofault a page that is missing in the
  * middle would leave the iterator advanced, or end an asynchronous request with -EFAULT. So user memory is
  * pinned here first, before the range is locked, and the lower file gets an iterator of pages.
+ *
+ * io_uring first tries each request without waiting (IOCB_NOWAIT). xfs may then submit the first extent of a
+ * read, find its lock taken at the second one, and end the whole read later with EAGAIN. Linux passes that on
+ * to the program. Here a worker reads again, and waits.
  */
 #include <linux/bvec.h>
 #include <linux/mm.h>
@@ -29,6 +33,7 @@ struct fb_direct {
 	struct fb_inode *fi;
 	struct fb_range range;		/* locked, shared */
 	struct work_struct work;
+	struct iov_iter iter;		/* the memory, as the lower file gets it */
 	long result;
 	bool read;
 	unsigned int nr;
@@ -52,19 +57,42 @@ static void fb_direct_finish(struct fb_direct *direct)
 	orig->ki_complete(orig, result);
 }
 
-static void fb_direct_work(struct work_struct *work)
+/* True of a read that would have had to wait; fb_direct_read_again() does. */
+static bool fb_direct_must_wait(const struct fb_direct *direct)
 {
-	fb_direct_finish(container_of(work, struct fb_direct, work));
+	return direct->result == -EAGAIN && direct->iocb.ki_flags & IOCB_NOWAIT &&
+	       iov_iter_rw(&direct->iter) == ITER_DEST;
 }
 
-/* The asynchronous end, perhaps in an interrupt, where pages can't be marked dirty. */
+static void fb_direct_read_again(struct fb_direct *direct)
+{
+	struct file *lower = fb_lower_file(direct->orig->ki_filp);
+	struct kiocb below;
+
+	kiocb_clone(&below, &direct->iocb, lower);
+	below.ki_complete = NULL;
+	below.ki_flags &= ~IOCB_NOWAIT;
+	direct->result = lower->f_op->read_iter(&below, &direct->iter);
+	direct->orig->ki_pos = below.ki_pos;
+}
+
+static void fb_direct_work(struct work_struct *work)
+{
+	struct fb_direct *direct = container_of(work, struct fb_direct, work);
+
+	if (fb_direct_must_wait(direct))
+		fb_direct_read_again(direct);
+	fb_direct_finish(direct);
+}
+
+/* The asynchronous end, perhaps in an interrupt, where pages can't be marked dirty, and no task may wait. */
 static void fb_direct_complete(struct kiocb *iocb, long result)
 {
 	struct fb_direct *direct = container_of(iocb, struct fb_direct, iocb);
 
 	direct->orig->ki_pos = iocb->ki_pos;
 	direct->result = result;
-	if (!direct->read) {
+	if (!direct->read && !fb_direct_must_wait(direct)) {
 		fb_direct_finish(direct);
 		return;
 	}
@@ -185,8 +213,10 @@ static struct fb_direct *fb_direct_begin(struct kiocb *iocb, struct iov_iter *pi
 			    iocb->ki_flags & IOCB_NOWAIT ? FB_RANGE_NOWAIT : FB_RANGE_KILLABLE);
 	if (err)
 		goto unpin;
-	if (fb_lower_span(fi, iocb->ki_pos, len) == len)
+	if (fb_lower_span(fi, iocb->ki_pos, len) == len) {
+		direct->iter = *piece;
 		return direct;
+	}
 	err = -ESTALE;
 	fb_range_unlock(&fi->ranges, &direct->range);
 unpin:

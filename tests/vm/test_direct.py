@@ -47,6 +47,16 @@ except BlockingIOError:
     sys.exit(11)
 """
 
+# Stores to a page in two: the kernel's writeback then allocates blocks all the time, and holds the inode's lock for it.
+STORE = """
+import mmap, os, sys, time
+with mmap.mmap(os.open(sys.argv[1], os.O_RDWR), 0) as memory:
+    for at in range(16 << 20, len(memory), 8192):
+        memory[at] = 1
+        if not at & 0x3ffff:
+            time.sleep(0.02)
+"""
+
 
 def mixed(folder, count=64, dax=(16, 8)):
     """A file with DAX pages in the middle; a descriptor, and a direct one."""
@@ -202,3 +212,35 @@ def test_asynchronous_outside(delayed):
         assert job[rw]["slat_ns"]["mean"] < SLOW * 10 ** 6 / 2 < job[rw]["clat_ns"]["mean"]
     assert pages(fd) == 64
     os.close(fd)
+
+
+@pytest.fixture(name="hasty")
+def hasty_fixture():
+    """The kernel writes a page back as soon as it is dirty."""
+    settings = [Path("/proc/sys/vm") / f"dirty_{name}_centisecs" for name in ("writeback", "expire")]
+    before = [setting.read_text(encoding="ascii") for setting in settings]
+    for setting in settings:
+        setting.write_text("1", encoding="ascii")
+    yield
+    for setting, value in zip(settings, before):
+        setting.write_text(value, encoding="ascii")
+
+
+def test_reads_that_would_wait(hasty):
+    """Direct reads by io_uring over many extents, beside allocation in the same file: xfs ends a read with EAGAIN if the inode's
+    lock is taken between two extents of it. On xfs alone fio soon fails."""
+    del hasty
+    clean_up()
+    with destroyed_afterwards(Stack(fs="xfs").make()):
+        fd = os.open(MOUNT / "f", os.O_RDWR | os.O_CREAT)
+        for page in range(0, 2048, 2):
+            os.pwrite(fd, bytes([1]) * PAGE, page * PAGE)
+        os.fsync(fd)
+        os.ftruncate(fd, 400 << 20)
+        run(f"forebay drain {MOUNT}")
+        with subprocess.Popen([sys.executable, "-c", STORE, MOUNT / "f"]) as writer:
+            said = run(f"fio --name=f --filename={MOUNT}/f --size=8m --bs=64k --rw=randread --direct=1 --invalidate=0 --ioengine=io_uring "
+                       "--iodepth=8 --time_based --runtime=15", check=False)
+            writer.kill()
+        os.close(fd)
+    assert "err= 0" in said, said
