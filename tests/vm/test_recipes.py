@@ -16,6 +16,7 @@ from recipes_machine import (CACHE, DB, DISKS, FSTAB, MEMORIES, SSD, back, blank
                              status, stop, two_memories, unmount_all, wait_until, written)
 from stack import run
 
+PROGRAMS = ("mariadbd", "etcd", "postfix", "mdadm", "lvcreate", "mokutil", "jq")
 HEADERS = Path(f"/usr/src/linux-headers-{os.uname().release}")
 
 pytestmark = pytest.mark.slow       # on the debug kernel the servers take too long
@@ -23,7 +24,9 @@ pytestmark = pytest.mark.slow       # on the debug kernel the servers take too l
 
 @pytest.fixture(name="machine", scope="module", autouse=True)
 def machine_fixture():
-    """Two persistent memories."""
+    """Two persistent memories, and the programs of the recipes."""
+    missing = [name for name in PROGRAMS if not shutil.which(name)]
+    assert not missing, f"not installed: {', '.join(missing)}. `scripts/setup --for recipes` installs what the recipes need."
     two_memories()
     run("modprobe forebay")
     shutil.copyfile(FSTAB, "/run/fstab.before")
