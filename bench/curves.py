@@ -3,6 +3,7 @@
 threads."""
 
 import re
+from itertools import cycle, product
 from pathlib import Path
 
 import matplotlib
@@ -15,13 +16,18 @@ FIGURES = {"value": "MiB/s", "cpu_s_per_gib": "processor seconds for a GiB"}
 MARKS = "os^D"
 
 
+def fits(results: dict) -> bool:
+    """Whether the results are drawn here: every workload is one of that experiment."""
+    return all(NAME.fullmatch(row["workload"]) for row in results["rows"])
+
+
 def draw(results: dict, path: Path) -> None:
     rows = [(*NAME.fullmatch(row["workload"]).groups(), row) for row in results["rows"]]
     blocks, threads = (list(dict.fromkeys(row[part] for row in rows)) for part in (0, 1))
     figure, panels = pyplot.subplots(2, 2, figsize=(12, 8), layout="constrained")
     for line, (name, unit) in zip(panels, FIGURES.items()):
         curves(line[0], rows, (0, 1), blocks, (threads[0], threads[-1]), name)
-        curves(line[1], rows, (1, 0), threads, (blocks[0], blocks[-2]), name)
+        curves(line[1], rows, (1, 0), threads, (blocks[0], blocks[-2:][0]), name)
         for panel, what in zip(line, ("bytes a block", "threads")):
             panel.set(yscale="log", xlabel=what, ylabel=unit)
             panel.grid(alpha=0.3)
@@ -33,9 +39,10 @@ def draw(results: dict, path: Path) -> None:
 
 
 def curves(panel, rows: list, parts: tuple[int, int], xs: list[str], others: tuple[str, str], figure: str) -> None:
-    """One line for each system and each of two values of the other parameter."""
-    systems = list(dict.fromkeys(row[2]["system"] for row in rows))
-    for number, (system, other) in enumerate((system, other) for system in systems for other in others):
-        values = {row[parts[0]]: row[2][figure] for row in rows if row[2]["system"] == system and row[parts[1]] == other}
+    """One line for each system and each of two values of the other parameter, of the points that were measured."""
+    systems = dict.fromkeys(row[2]["system"] for row in rows)
+    panel.set_xticks(range(len(xs)), xs)
+    for (system, other), mark in zip(product(systems, dict.fromkeys(others)), cycle(MARKS)):
+        values = {xs.index(row[parts[0]]): row[2][figure] for row in rows if row[2]["system"] == system and row[parts[1]] == other}
         label = f"{system}, {other} threads" if parts == (0, 1) else f"{system}, blocks of {other}"
-        panel.plot(xs, [values[x] for x in xs], marker=MARKS[number], label=label)
+        panel.plot(sorted(values), [values[x] for x in sorted(values)], marker=mark, label=label)

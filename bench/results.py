@@ -59,7 +59,7 @@ def publish(results: dict, folder: Path, verdicts: bool = True) -> None:
     unfinished = path.with_suffix(".new")
     unfinished.write_text(json.dumps(results, indent=1) + "\n")
     unfinished.replace(path)
-    (curves if results["experiment"] == "interface" else chart).draw(results, folder / "chart.png")
+    (curves if curves.fits(results) else chart).draw(results, folder / "chart.png")
     table.show(results, verdicts)
     print(f"{path}\n{folder / 'chart.png'}")
 

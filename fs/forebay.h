@@ -15,7 +15,7 @@
  *			mapping.c (how the kernel sees a DAX page), index.c (a page's life), entry.c,
  *			record.c, size.c (a size's life), times.c, zero.c, walk.c
  *	pin/		ranges that belong in PMem: vma.c (what mappings say), tree.c (which pages, whose),
- *			lock.c (of mlock()), pin.c (from when, until when), limit.c
+ *			belong.c (what both say), lock.c (of mlock()), pin.c (from when, until when), limit.c
  *	sync/		what sync calls make durable, and a page's way in: sync.c, syncfs.c, mapped.c (stores
  *			through mappings), tracker.c, cost.c (where the pages go), latency.c, absorb.c,
  *			overwrite.c, promote.c, move.c, reserve.c, stored.c, replace.c (files that take the

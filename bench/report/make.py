@@ -28,9 +28,9 @@ def make(folder: Path = OURS, build: Path = BUILD, docs: Path = CHECKOUT / "docs
     pictures = folder if ours else build / "charts"
     pictures.mkdir(parents=True, exist_ok=True)
     build.mkdir(parents=True, exist_ok=True)
-    for name, runs in results.items():
+    for runs in results.values():
         for run in runs:
-            (curves if name == "interface" else chart).draw(run.results, pictures / f"{run.name}.png")
+            (curves if curves.fits(run.results) else chart).draw(run.results, pictures / f"{run.name}.png")
     made = blocks(results, pictures)
     (build / "index.html").write_text(page.page(made), encoding="utf-8")
     beside = docs if ours else build

@@ -22,7 +22,6 @@
 #include "../page/index.h"
 #include "limit.h"
 #include "tree.h"
-#include "vma.h"
 
 #define FB_PIN_FIRST(pin)	((pin)->first)
 #define FB_PIN_LAST(pin)	((pin)->last)
@@ -69,7 +68,7 @@ bool fb_is_pinned(struct fb_inode *fi, pgoff_t index)
  * @first: first page
  * @last: last page
  */
-static bool fb_is_in_a_pin(struct fb_inode *fi, pgoff_t first, pgoff_t last)
+bool fb_is_in_a_pin(struct fb_inode *fi, pgoff_t first, pgoff_t last)
 {
 	lockdep_assert_held(&fi->io_sem);
 	for (unsigned int kind = 0; kind < FB_NR_PIN_KINDS; kind++) {
@@ -77,32 +76,6 @@ static bool fb_is_in_a_pin(struct fb_inode *fi, pgoff_t first, pgoff_t last)
 			return true;
 	}
 	return false;
-}
-
-/**
- * fb_belongs_in_pmem() - whether any page of a range is in a pin or in a MAP_SYNC mapping
- * @fi: the inode; io_sem is held, in either way
- * @first: first page
- * @last: last page
- */
-bool fb_belongs_in_pmem(struct fb_inode *fi, pgoff_t first, pgoff_t last)
-{
-	lockdep_assert_held(&fi->io_sem);
-	return fb_is_in_a_pin(fi, first, last) || fb_mapped_next(fi, &first, &last, 0, NULL);
-}
-
-/**
- * fb_belongs_in_pmem_nowait() - the same where sleeping is not allowed
- * @fi: the inode; io_sem is held
- * @first: first page
- * @last: last page
- *
- * Return: true also if that can't be known now.
- */
-bool fb_belongs_in_pmem_nowait(struct fb_inode *fi, pgoff_t first, pgoff_t last)
-{
-	lockdep_assert_held(&fi->io_sem);
-	return fb_is_in_a_pin(fi, first, last) || fb_mapped_nowait(fi, first, last);
 }
 
 /**

@@ -21,8 +21,6 @@ struct fb_pin_owner {
 };
 
 bool fb_is_pinned(struct fb_inode *fi, pgoff_t index);
-bool fb_belongs_in_pmem(struct fb_inode *fi, pgoff_t first, pgoff_t last);
-bool fb_belongs_in_pmem_nowait(struct fb_inode *fi, pgoff_t first, pgoff_t last);
 bool fb_pin_next(struct fb_inode *fi, enum fb_pin_kind kind, pgoff_t *first, pgoff_t *last);
 
 static inline bool fb_has_pins(const struct fb_inode *fi)
@@ -34,7 +32,7 @@ static inline bool fb_has_pins(const struct fb_inode *fi)
 	return false;
 }
 
-/* What follows is of this floor: for pin.c and lock.c. */
+/* What follows is of this floor: for pin.c, lock.c and belong.c. */
 
 /* Pins, or pages, looked at under one hold of io_sem. */
 #define FB_PIN_LOOK	256
@@ -58,6 +56,7 @@ struct fb_pin *fb_pins_iter_first(struct rb_root_cached *pins, unsigned long fir
 struct fb_pin *fb_pins_iter_next(struct fb_pin *pin, unsigned long first, unsigned long last);
 void fb_pins_insert(struct fb_pin *pin, struct rb_root_cached *pins);
 void fb_pins_remove(struct fb_pin *pin, struct rb_root_cached *pins);
+bool fb_is_in_a_pin(struct fb_inode *fi, pgoff_t first, pgoff_t last);
 bool fb_owner_has(struct fb_inode *fi, const struct fb_pin_owner *owner, pgoff_t index);
 int __fb_pin_range(struct fb_inode *fi, const struct fb_pin_owner *owner, pgoff_t first, pgoff_t *last,
 		   u64 mark);

@@ -2,7 +2,7 @@
 /*
  * Promotion: pages of a range that belongs in PMem move there from the lower page cache.
  *
- * A range belongs in PMem if it is in a MAP_SYNC mapping, attached or pinned (pin/vma.c, pin/tree.c).
+ * A range belongs in PMem if it is in a MAP_SYNC mapping, attached or pinned (pin/belong.c).
  * Its pages move
  *   - when that begins: those that the lower page cache has, dirty and mapped ones too, as long as free
  *     pages last (fb_promote());
@@ -20,7 +20,7 @@
 #include "../page/entry.h"
 #include "../page/index.h"
 #include "../page/record.h"
-#include "../pin/tree.h"
+#include "../pin/belong.h"
 #include "move.h"
 #include "promote.h"
 

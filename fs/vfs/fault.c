@@ -33,6 +33,7 @@
 #include "../page/index.h"
 #include "../page/page.h"
 #include "../page/record.h"
+#include "../pin/belong.h"
 #include "../pin/pin.h"
 #include "../pin/tree.h"
 #include "../pin/vma.h"

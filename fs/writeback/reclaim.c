@@ -16,9 +16,8 @@
 #include "../page/alloc.h"
 #include "../page/entry.h"
 #include "../page/index.h"
+#include "../pin/belong.h"
 #include "../pin/lock.h"
-#include "../pin/tree.h"
-#include "../pin/vma.h"
 #include "../trace.h"
 #include "evict.h"
 #include "reclaim.h"
@@ -66,22 +65,6 @@ static bool fb_is_reclaimable(struct fb_inode *fi, const struct fb_page *page, b
 	return page->owner == fi && page->status == FB_STATUS_CLEAN && !page->resident &&
 	       !fb_pin_locked_page(fi, page->index) &&
 	       !(spare && fb_belongs_in_pmem(fi, page->index, page->index));
-}
-
-/* Moves *@at behind a stretch that begins there and belongs in PMem. Returns false if there is none. */
-static bool fb_skip_stretch(struct fb_inode *fi, pgoff_t *at, pgoff_t last)
-{
-	pgoff_t first = *at, end = last;
-	bool found = fb_mapped_next(fi, &first, &end, 0, NULL) && first == *at;
-
-	for (unsigned int kind = 0; !found && kind < FB_NR_PIN_KINDS; kind++) {
-		first = *at;
-		end = last;
-		found = fb_pin_next(fi, kind, &first, &end) && first == *at;
-	}
-	if (found)
-		*at = end + 1;
-	return found;
 }
 
 /**

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from libc import drop, fallocate, pages
+from other_user import become
 from stack import MOUNT, PAGE, Stack, run
 
 USER = 1234
@@ -34,8 +35,7 @@ def stranger_fixture():
     def start(function):
         child = os.fork()
         if not child:
-            os.setresgid(USER, USER, USER)
-            os.setresuid(USER, USER, USER)
+            become(USER)
             try:
                 while True:
                     function()

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from clock import BY_THE_CLOCK
 from libc import MAP_SHARED, MAP_SHARED_VALIDATE, MAP_SYNC, PROT_READ, Mapping, drop, fallocate, pages, vmsplice
+from other_user import become
 from stack import LOWER, MOUNT, PAGE, drop_caches, read_below, run
 
 USER = 1234
@@ -33,8 +34,7 @@ class Holder:
                     if inherited > 2 and inherited not in (tell, listen):
                         with contextlib.suppress(OSError):  # the folder's own descriptor
                             os.close(inherited)
-                os.setresgid(USER, USER, USER)
-                os.setresuid(USER, USER, USER)
+                become(USER)
                 self.hold(path, nr, times, folio)
                 os.write(tell, b"ready")
                 os.read(listen, 1)

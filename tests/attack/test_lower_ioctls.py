@@ -10,6 +10,7 @@ import subprocess
 
 import pytest
 from libc import IOC_INFO, MAP_PRIVATE, Mapping
+from other_user import as_user
 from stack import LOWER, MOUNT, PAGE, run
 
 FITRIM, SHUTDOWN, FIBMAP = 0xC0185879, 0x8004587D, 1
@@ -19,6 +20,7 @@ MAP_ANONYMOUS, MAP_32BIT = 0x20, 0x40
 ENABLE_VERITY, MEASURE_VERITY, READ_VERITY = 0x40806685, 0xC0046686, 0xC0286687
 GET_POLICY, GET_POLICY_EX, KEY_STATUS, NONCE, PWSALT = 0x400C6615, 0xC0096616, 0xC080661A, 0x8010661B, 0x40106614
 NO_LOG_FLUSH = 2
+STRANGER = 1234
 
 ASKED = {
     GETLABEL: bytes(256),
@@ -57,20 +59,6 @@ def ask(fd, command, argument):
         return bytes(buffer)
     except OSError as error:
         return error.errno
-
-
-def as_stranger(action):
-    """The exit status of action() in a child without privileges."""
-    pid = os.fork()
-    if not pid:
-        try:
-            os.setgroups([])
-            os.setresgid(1234, 1234, 1234)
-            os.setresuid(1234, 1234, 1234)
-            os._exit(action())
-        finally:
-            os._exit(255)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
 class Opened:
@@ -160,8 +148,8 @@ def test_trim_and_label(stack, opened):
     assert isinstance(ask(opened(LOWER), FITRIM, trim), bytes)
     for file in (fd, opened(MOUNT)):
         assert isinstance(ask(file, FITRIM, trim), bytes)
-        assert as_stranger(lambda file=file: ask(file, FITRIM, trim)) == errno.EPERM
-        assert as_stranger(lambda file=file: ask(file, SETLABEL, b"stolen" + bytes(250))) == errno.EPERM
+        assert as_user(STRANGER, lambda file=file: ask(file, FITRIM, trim)) == errno.EPERM
+        assert as_user(STRANGER, lambda file=file: ask(file, SETLABEL, b"stolen" + bytes(250))) == errno.EPERM
         assert ask(file, SETLABEL, b"basin" + bytes(251)) == b"basin" + bytes(251)
         assert ask(file, GETLABEL, bytes(256)).rstrip(b"\0") == b"basin"
     assert "trimmed" in run(f"fstrim -v {MOUNT}")
@@ -227,7 +215,7 @@ def test_shutdown(stack, opened):
     os.pwrite(fd, b"b" * PAGE, PAGE)
     os.fdatasync(fd)
     os.fchmod(fd, 0o666)
-    assert as_stranger(lambda: ask(fd, SHUTDOWN, struct.pack("I", NO_LOG_FLUSH))) == errno.EPERM
+    assert as_user(STRANGER, lambda: ask(fd, SHUTDOWN, struct.pack("I", NO_LOG_FLUSH))) == errno.EPERM
     opened(MOUNT / "g", os.O_RDWR | os.O_CREAT)
     os.pwrite(fd, b"c" * PAGE, 2 * PAGE)
     os.fdatasync(fd)

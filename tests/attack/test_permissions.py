@@ -3,7 +3,6 @@
 
 import errno
 import fcntl
-import json
 import os
 import resource
 import signal
@@ -15,6 +14,7 @@ import pytest
 from clock import BY_THE_CLOCK
 from libc import (IOC_ATTACH, IOC_DETACH, IOC_DROP, IOC_INFO, IOC_PIN, IOC_UNPIN, LOCKED, MAP_SHARED_VALIDATE,
                   MAP_SYNC, MAPPED, PROT_READ, Mapping, drop, info, on_range, pages)
+from other_user import as_user, begin, value_of
 from stack import PAGE
 
 STRANGER, OWNER = 1234, 1235
@@ -24,38 +24,6 @@ CALLS = {
     IOC_UNPIN: struct.pack("IIQQ", 24, 0, 0, 0),
     IOC_DROP: struct.pack("IIQQQQQ", 48, 0, 0, 0, 0, 0, 0),
 }
-
-
-def child(uid, action):
-    """Starts action() as a user without capabilities; its value comes back by value_of()."""
-    reading, writing = os.pipe()
-    pid = os.fork()
-    if not pid:
-        try:
-            os.close(reading)
-            os.setgroups([])
-            os.setresgid(uid, uid, uid)
-            os.setresuid(uid, uid, uid)
-            os.write(writing, json.dumps(action()).encode())
-        except BaseException as error:  # pylint: disable=broad-exception-caught
-            os.write(writing, json.dumps(f"{error!r}").encode())
-        finally:
-            os._exit(0)
-    os.close(writing)
-    return pid, reading
-
-
-def value_of(pid, reading):
-    """What the child's action returned."""
-    with os.fdopen(reading) as pipe:
-        value = json.load(pipe)
-    os.waitpid(pid, 0)
-    return value
-
-
-def as_user(uid, action):
-    """Runs action() as a user without capabilities and returns its value."""
-    return value_of(*child(uid, action))
 
 
 def errors(fd):
@@ -141,7 +109,7 @@ def test_mapping(path):
             os.read(go[0], 1)
             return [before == b"a" * 16 * PAGE, mapping.read(0, 16 * PAGE) == b"b" * 16 * PAGE]
     fd = os.open(path, os.O_RDWR)
-    begun = child(STRANGER, look)
+    begun = begin(STRANGER, look)
     os.read(ready[0], 1)
     now = info(fd)
     os.pwrite(fd, b"b" * 16 * PAGE, 0)
@@ -166,14 +134,14 @@ def test_owners_mapping(path):
 
 def usual_claim(fd, beside):
     """How long, as a median in seconds, it takes to attach a range and undo that while a child does something."""
-    pid, reading = child(OWNER, beside)
+    pid, reading = begin(OWNER, beside)
     took = []
     for _ in range(51):
         time.sleep(0.01)        # else the child never has the lock
-        begin = time.monotonic()
+        start = time.monotonic()
         on_range(fd, IOC_ATTACH, 1 << 40, PAGE)
         on_range(fd, IOC_DETACH)
-        took.append(time.monotonic() - begin)
+        took.append(time.monotonic() - start)
     assert os.waitpid(pid, os.WNOHANG) == (0, 0), "it goes on"
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
@@ -201,9 +169,9 @@ def test_looking_holds_nothing_up(folder, shared):
     for mib in range(384):
         os.pwrite(fd, b"a" * (1 << 20), mib << 20)
     os.fsync(fd)
-    begin = time.monotonic()
+    start = time.monotonic()
     seen = info(fd)
-    walk = time.monotonic() - begin
+    walk = time.monotonic() - start
     assert seen.volatile > 90000
 
     def look():
@@ -233,18 +201,18 @@ def test_giving_up_holds_nothing_up(folder):
         def give_up(how=how, claims=claims):
             os.close(fd)
             time.sleep(0.2)
-            begin = time.monotonic()
+            start = time.monotonic()
             if how == "detach":
                 on_range(claims, IOC_DETACH)
             os.close(claims)
-            return time.monotonic() - begin
-        begun = child(0, give_up)
+            return time.monotonic() - start
+        begun = begin(0, give_up)
         os.close(claims)
         worst, end = 0.0, time.monotonic() + 1.5
         while time.monotonic() < end:
-            begin = time.monotonic()
+            start = time.monotonic()
             os.pread(fd, 1, 0)
-            worst = max(worst, time.monotonic() - begin)
+            worst = max(worst, time.monotonic() - start)
         times[how] = (worst, value_of(*begun))
     os.close(fd)
     print(times)

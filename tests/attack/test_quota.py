@@ -7,6 +7,7 @@ import signal
 
 import pytest
 from libc import MAP_SHARED_VALIDATE, MAP_SYNC, Mapping
+from other_user import become
 from stack import LOWER, MOUNT, PAGE, run
 
 USER = 1234
@@ -62,9 +63,7 @@ def as_user(run_it):
     if not child:
         status = 1
         try:
-            os.setgroups([])
-            os.setresgid(USER, USER, USER)
-            os.setresuid(USER, USER, USER)
+            become(USER)
             status = run_it(lambda: os.write(writer, b".")) or 0
         finally:
             os._exit(status)

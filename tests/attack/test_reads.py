@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 from libc import pages
+from other_user import run_as
 from stack import MOUNT
 
 MIB = 1 << 20
@@ -31,8 +32,7 @@ def read_beside(attacker, path, mib, change, seconds=4):
     found = []
     for kind in KINDS:
         with fives(path, mib), subprocess.Popen([attacker, change, path, str(seconds + 1), str(mib)], stdout=subprocess.DEVNULL) as changer:
-            out = subprocess.run([attacker, "reads", path, str(seconds), kind], check=True, text=True, stdout=subprocess.PIPE,
-                                 user=1234).stdout
+            out = run_as(1234, attacker, "reads", path, str(seconds), kind, check=True, text=True, stdout=subprocess.PIPE).stdout
             assert changer.wait() == 0
         reads, wrong, first = map(int, out.split())
         print(f"{kind}: {reads} reads, {wrong} bytes that no task wrote, the first at {first}")

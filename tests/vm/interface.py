@@ -2,13 +2,10 @@
 """Calls of libforebay, with their errors; and the rows of the table of forebay(3) that tests show."""
 
 import ctypes
-import os
-import pwd
 import struct
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-NOBODY = pwd.getpwnam("nobody").pw_uid
 _lib = ctypes.CDLL(str(ROOT / "build/lib/libforebay.so"), use_errno=True)
 _lib.forebay_mmap.restype = ctypes.c_void_p
 _lib.forebay_mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
@@ -42,19 +39,6 @@ def mapped(fd, length, flags=0, protection=3):
         return ctypes.get_errno()
     ctypes.CDLL(None).munmap(ctypes.c_void_p(address), ctypes.c_size_t(length))
     return 0
-
-
-def as_nobody(action):
-    """In a child without capabilities; returns the action's value."""
-    pid = os.fork()
-    if not pid:
-        try:
-            os.setgroups([])
-            os.setresuid(NOBODY, NOBODY, NOBODY)
-            os._exit(action())
-        finally:
-            os._exit(255)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
 SHOWN = set()

@@ -2,15 +2,14 @@
 """Files, users and other loads, as the tests of pins need them."""
 
 import os
-import pwd
 import signal
 
 import pytest
 from libc import MAP_SHARED_VALIDATE, MAP_SYNC
+from other_user import become
 from stack import MOUNT, PAGE
 
 DAX = MAP_SHARED_VALIDATE | MAP_SYNC
-NOBODY, SOMEBODY = pwd.getpwnam("nobody").pw_uid, pwd.getpwnam("daemon").pw_uid
 
 
 def make(name, count, mode=0o666):
@@ -36,29 +35,6 @@ def thrash(count, rounds=1):
     os.close(fd)
 
 
-def as_nobody(action, uid=NOBODY):
-    """Runs an action in a child without capabilities; returns its result, or its errno negative."""
-    reader, writer = os.pipe()
-    pid = os.fork()
-    if not pid:
-        answer = -999
-        try:
-            os.setgroups([])
-            os.setresgid(uid, uid, uid)
-            os.setresuid(uid, uid, uid)
-            answer = action() or 0
-        except OSError as problem:
-            answer = -problem.errno
-        finally:
-            os.write(writer, b"%d" % answer)
-            os._exit(0)
-    os.close(writer)
-    os.waitpid(pid, 0)
-    answer = int(os.read(reader, 20))
-    os.close(reader)
-    return answer
-
-
 def locks_in_a_child(uid, action):
     """Forks a child of that user that carries out an action and then waits. Returns the child's process
     number once the action is done."""
@@ -66,8 +42,7 @@ def locks_in_a_child(uid, action):
     pid = os.fork()
     if not pid:
         try:
-            os.setgroups([])
-            os.setresuid(uid, uid, uid)
+            become(uid)
             action()
             os.write(writer, b"x")
             signal.pause()

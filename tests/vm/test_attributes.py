@@ -13,15 +13,8 @@ import time
 import pytest
 from clock import next_tick
 from libc import FS_IOC_GETFLAGS, FS_IOC_SETFLAGS, MAP_SHARED_VALIDATE, MAP_SYNC, Mapping, info
+from other_user import NOBODY, python_as
 from stack import PAGE, drop_caches, fails, run
-
-NOBODY = 65534
-
-
-def as_nobody(code):
-    """Runs Python as an unprivileged user; returns its exit status."""
-    return subprocess.run([sys.executable, "-c", code], user=NOBODY, group=NOBODY, extra_groups=[], check=False).returncode
-
 
 def test_mode_and_owner(folder, below):
     path = folder / "f"
@@ -32,11 +25,11 @@ def test_mode_and_owner(folder, below):
     assert (status.st_mode & 0o7777, status.st_uid, status.st_gid) == (0o640, 1000, 1001)
     assert os.stat(path).st_mode == status.st_mode
     folder.chmod(0o755)
-    assert as_nobody(f"open({str(path)!r})") == 1
+    assert python_as(NOBODY, f"open({str(path)!r})").returncode == 1
     os.chmod(path, 0o644)
-    assert as_nobody(f"open({str(path)!r})") == 0
-    assert as_nobody(f"open({str(path)!r}, 'r+')") == 1
-    assert as_nobody(f"import os; os.chmod({str(path)!r}, 0o777)") == 1
+    assert python_as(NOBODY, f"open({str(path)!r})").returncode == 0
+    assert python_as(NOBODY, f"open({str(path)!r}, 'r+')").returncode == 1
+    assert python_as(NOBODY, f"import os; os.chmod({str(path)!r}, 0o777)").returncode == 1
 
 
 def test_writing_takes_suid_away(folder, below):
@@ -49,7 +42,7 @@ def test_writing_takes_suid_away(folder, below):
     os.pwrite(fd, b"y", 0)
     os.fsync(fd)
     os.chmod(path, 0o6777)
-    assert as_nobody(f"import os; f = os.open({str(path)!r}, os.O_RDWR); os.pwrite(f, b'z', 1)") == 0
+    assert python_as(NOBODY, f"import os; f = os.open({str(path)!r}, os.O_RDWR); os.pwrite(f, b'z', 1)").returncode == 0
     assert os.stat(path).st_mode & 0o7777 == 0o777
     assert os.stat(below / "f").st_mode & 0o7777 == 0o777
     os.close(fd)
@@ -68,7 +61,7 @@ def test_writing_back_takes_nothing_away(folder, below):
     os.chown(path, NOBODY, -1)
     os.setxattr(path, "security.capability", capability)
     os.chmod(path, 0o4755)
-    assert as_nobody(f"import os; os.posix_fadvise(os.open({str(path)!r}, os.O_RDONLY), 0, 0, os.POSIX_FADV_DONTNEED)") == 0
+    assert python_as(NOBODY, f"import os; os.posix_fadvise(os.open({str(path)!r}, os.O_RDONLY), 0, 0, os.POSIX_FADV_DONTNEED)").returncode == 0
     assert os.stat(path).st_mode & 0o7777 == os.stat(below / "f").st_mode & 0o7777 == 0o4755
     assert os.getxattr(path, "security.capability") == os.getxattr(below / "f", "security.capability") == capability
     os.pwrite(fd, b"y", 0)
@@ -169,8 +162,8 @@ def test_xattr(folder, below):
         os.getxattr(below / "f", "user.a")
     os.chmod(path, 0o600)
     folder.chmod(0o755)
-    assert as_nobody(f"import os; os.getxattr({str(path)!r}, 'user.a')") == 1
-    assert as_nobody(f"import os; os.setxattr({str(path)!r}, 'trusted.b', b'x')") == 1
+    assert python_as(NOBODY, f"import os; os.getxattr({str(path)!r}, 'user.a')").returncode == 1
+    assert python_as(NOBODY, f"import os; os.setxattr({str(path)!r}, 'trusted.b', b'x')").returncode == 1
 
 
 def test_acl(folder):
@@ -178,14 +171,14 @@ def test_acl(folder):
     path.write_bytes(b"x")
     folder.chmod(0o755)
     os.chmod(path, 0o600)
-    assert as_nobody(f"open({str(path)!r})") == 1
+    assert python_as(NOBODY, f"open({str(path)!r})").returncode == 1
     run(f"setfacl -m u:{NOBODY}:r {path}")
-    assert as_nobody(f"open({str(path)!r})") == 0
+    assert python_as(NOBODY, f"open({str(path)!r})").returncode == 0
     drop_caches()
-    assert as_nobody(f"open({str(path)!r})") == 0
-    assert as_nobody(f"open({str(path)!r}, 'r+')") == 1
+    assert python_as(NOBODY, f"open({str(path)!r})").returncode == 0
+    assert python_as(NOBODY, f"open({str(path)!r}, 'r+')").returncode == 1
     run(f"setfacl -b {path}")
-    assert as_nobody(f"open({str(path)!r})") == 1
+    assert python_as(NOBODY, f"open({str(path)!r})").returncode == 1
     run(f"setfacl -d -m u:{NOBODY}:rw {folder}")
     (folder / "inherits").touch()
     assert f"user:{'nobody'}:rw" in run(f"getfacl -p {folder / 'inherits'}")

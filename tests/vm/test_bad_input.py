@@ -6,12 +6,12 @@ import hashlib
 import os
 import struct
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from conftest import clean_up
 from libc import IOC_DISCARD, IOC_DRAIN, IOC_INFO
+from other_user import NOBODY, python_as
 from stack import LOWER, MOUNT, PAGE, PMEM, SSD, SSD2, Stack, fails, run
 
 
@@ -270,7 +270,7 @@ root = os.open({str(MOUNT)!r}, os.O_RDONLY)
 fd = root
 assert call({IOC_DRAIN}, 0) == errno.EPERM
 """
-    assert subprocess.run([sys.executable, "-c", code], user=65534, group=65534, extra_groups=[], check=False).returncode == 0
+    python_as(NOBODY, code, check=True)
     below.umount()
 
 

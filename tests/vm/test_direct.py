@@ -6,18 +6,17 @@ import json
 import os
 import random
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from conftest import clean_up, destroyed_afterwards
 from libc import MAP_SHARED, MAP_SHARED_VALIDATE, MAP_SYNC, Mapping, aligned, info, pages
+from other_user import NOBODY, python_as
 from stack import LOWER, MOUNT, PAGE, SSD, Stack, run
 from test_errors import SECTORS
 
 DAX = MAP_SHARED_VALIDATE | MAP_SYNC
 ROOT = Path(__file__).resolve().parents[2]
-NOBODY = 65534
 SLOW = 30               # ms
 
 # Two threads of the file's owner. Each page is written after its thread has set the bits, so the last call takes them away.
@@ -160,11 +159,10 @@ def test_privileges_go(folder, below):
     folder.chmod(0o755)
     path = folder / "f"
     os.chown(path, NOBODY, NOBODY)
-    subprocess.run([sys.executable, "-c", SET_AND_WRITE, path], user=NOBODY, group=NOBODY, extra_groups=[], check=True, timeout=120)
+    python_as(NOBODY, SET_AND_WRITE, path, check=True, timeout=120)
     assert os.stat(path).st_mode & 0o7777 == os.stat(below / "f").st_mode & 0o7777 == 0o755
     os.chmod(path, 0o4755)
-    subprocess.run([sys.executable, "-c", SET_AND_WRITE.replace("os.fchmod(fd, 0o6755)", "pass"), path], user=NOBODY, group=NOBODY,
-                   extra_groups=[], check=True, timeout=120)
+    python_as(NOBODY, SET_AND_WRITE.replace("os.fchmod(fd, 0o6755)", "pass"), path, check=True, timeout=120)
     assert os.stat(path).st_mode & 0o7777 == os.stat(below / "f").st_mode & 0o7777 == 0o755
     os.close(fd)
 
@@ -177,7 +175,7 @@ def test_privileges_stay_if_it_must_not_block(folder):
     path = folder / "f"
     os.chown(path, NOBODY, NOBODY)
     os.chmod(path, 0o4755)
-    done = subprocess.run([sys.executable, "-c", NOWAIT, path], user=NOBODY, group=NOBODY, extra_groups=[], check=False, timeout=60)
+    done = python_as(NOBODY, NOWAIT, path, timeout=60)
     assert done.returncode == 11 and os.stat(path).st_mode & 0o7777 == 0o4755
     os.close(fd)
 

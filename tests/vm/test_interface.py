@@ -18,9 +18,10 @@ from pathlib import Path
 import pytest
 from clock import BY_THE_CLOCK
 from conftest import clean_up
-from interface import ROOT, SHOWN, as_nobody, call, mapped, shows
+from interface import ROOT, SHOWN, call, mapped, shows
 from libc import (ATTACHED, IOC_PIN, KEEP, MAP_PRIVATE, MAP_SHARED_VALIDATE, MAP_SYNC, PINNED, RUN, Mapping, drop, info, linkat,
                   pages)
+from other_user import as_nobody
 from stack import LOWER, MOUNT, PAGE, SSD, Stack, drop_caches, run, small_cache
 from test_errors import SECTORS, synced_pages, table
 

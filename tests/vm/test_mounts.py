@@ -12,6 +12,7 @@ import time
 import pytest
 from libc import FIFREEZE, FITHAW, MAP_SHARED_VALIDATE, MAP_SYNC, Mapping
 from mapped import small_device
+from other_user import NOBODY, python_as, run_as
 from stack import LOWER, MOUNT, PAGE, PMEM, block_name, fails, run, small_cache
 
 
@@ -175,8 +176,7 @@ def test_quota(stack):
     os.chmod(MOUNT, 0o777)
     run(f"xfs_quota -x -c 'limit bhard=1m 65534' {LOWER}")
     code = f"import os\nf = os.open({str(MOUNT / 'f')!r}, os.O_RDWR | os.O_CREAT)\nfor i in range(40):\n os.write(f, bytes(65536)); os.fsync(f)"
-    done = subprocess.run([sys.executable, "-c", code], user=65534, group=65534, extra_groups=[], check=False, text=True,
-                          stderr=subprocess.PIPE)
+    done = python_as(NOBODY, code, text=True, stderr=subprocess.PIPE)
     assert "Disk quota exceeded" in done.stderr
     assert 0 < os.stat(MOUNT / "f").st_size <= 1 << 20
 
@@ -193,8 +193,7 @@ def test_quota_on_ext4(stack):
             "try:\n for i in range(1000):\n  done += os.write(f, b'q' * 4096)\n  os.fdatasync(f)\n"
             "except OSError as err:\n assert err.errno == errno.EDQUOT, err\n print(done)\n"
             "os.pwrite(f, b'again', 0)\nos.fdatasync(f)")
-    done = subprocess.run([sys.executable, "-c", code], user=65534, group=65534, extra_groups=[], check=True, text=True,
-                          stdout=subprocess.PIPE)
+    done = python_as(NOBODY, code, check=True, text=True, stdout=subprocess.PIPE)
     size = int(done.stdout)
     assert 0 < size <= 1 << 20
     stack.drain()
@@ -251,8 +250,7 @@ def test_idmapped_mount(stack):
     syscall(429, tree, ctypes.c_char_p(b""), -100, ctypes.c_char_p(b"/mnt/mapped"), 4)
     try:
         assert os.stat("/mnt/mapped/f").st_uid == 11000
-        made = subprocess.run(["touch", "/mnt/mapped/made"], user=12000, group=12000, extra_groups=[], check=False)
-        assert made.returncode == 0
+        run_as(12000, "touch", "/mnt/mapped/made", check=True)
         assert os.stat(LOWER / "made").st_uid == 2000 and os.stat("/mnt/mapped/made").st_uid == 12000
         synced("/mnt/mapped/f", b"through")
         assert (MOUNT / "f").read_bytes() == b"Rhrough"

@@ -10,7 +10,7 @@ import pytest
 from conftest import clean_up
 from mapped import DEBUG
 from names_pair import NamesPair, settle, sync, write
-from pins import as_nobody
+from other_user import as_user
 from stack import FSCK, MKFS, MOUNT, fails, run
 from test_cuts import LEFT, LEFT_LOWER
 from test_emu import module_fixture
@@ -126,7 +126,7 @@ def test_squatters(pair, kind, settled):
         os.chdir(MOUNT)
         SQUATTERS[kind]()
 
-    assert as_nobody(squat, USER) == 0
+    as_user(USER, squat)
     if settled:
         settle()
     write(MOUNT / "f", b"f")

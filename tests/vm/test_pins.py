@@ -6,7 +6,8 @@ import os
 import signal
 
 from libc import IOC_ATTACH, IOC_PIN, IOC_UNPIN, KEEP, MAPPED, PINNED, Mapping, drop, info, on_range, pages
-from pins import DAX, as_nobody, failure, make, thrash
+from other_user import as_nobody
+from pins import DAX, failure, make, thrash
 from stack import MOUNT, PAGE, run
 
 
@@ -106,8 +107,8 @@ def test_kept(small):
     fd = os.open(MOUNT / "f", os.O_RDWR)
     on_range(fd, IOC_UNPIN)
     assert info(fd).pinned == 16
-    assert as_nobody(lambda: on_range(fd, IOC_UNPIN, 0, 0, KEEP)) == -errno.EPERM
-    assert as_nobody(lambda: on_range(fd, IOC_PIN, 0, 0, KEEP)) == -errno.EPERM
+    assert as_nobody(lambda: failure(on_range, fd, IOC_UNPIN, 0, 0, KEEP)) == errno.EPERM
+    assert as_nobody(lambda: failure(on_range, fd, IOC_PIN, 0, 0, KEEP)) == errno.EPERM
     on_range(fd, IOC_UNPIN, 0, 8 * PAGE, KEEP)
     assert info(fd).pinned == 8
     os.unlink(MOUNT / "f")

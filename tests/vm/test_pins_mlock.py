@@ -7,7 +7,8 @@ import os
 import signal
 
 from libc import IOC_PIN, LOCKED, MAP_SHARED, PROT_READ, Mapping, drop, info, on_range, pages
-from pins import DAX, NOBODY, SOMEBODY, as_nobody, locks_in_a_child, make, thrash
+from other_user import NOBODY, SOMEBODY, as_nobody
+from pins import DAX, locks_in_a_child, make, thrash
 from stack import MOUNT, PAGE, run
 
 

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from interface import as_nobody
+from other_user import as_nobody
 from stack import LOWER, MOUNT, PAGE, run
 
 ROOT = Path(__file__).resolve().parents[2]
