@@ -69,6 +69,7 @@ static void complain_of_twins(struct check *check, u32 *records, u32 n, compare_
 			complain(check, what, records[i], why);
 }
 
+/* Both records of a comparison have been read by pm_read() since the check began, so they are loaded plainly. */
 static int compare_handles(const struct ps *ps, u32 a, u32 b)
 {
 	const struct ps_file_onmedia *fa = &ps->files[a], *fb = &ps->files[b];
