@@ -13,7 +13,8 @@ static bool names_file(const struct ps *ps, u32 page, u32 file)
 {
 	struct ps_page_onmedia rec;
 
-	return ps_page_load(ps, page, &rec) && rec.commit && ps_page_word_file(le64_to_cpu(rec.commit)) == file;
+	return ps_page_load(ps, page, &rec) && rec.commit &&
+	       ps_page_word_file(le64_to_cpu(rec.commit)) == file;
 }
 
 /**

@@ -115,8 +115,8 @@ void ps_bind(struct ps *ps, const u8 lower_uuid[PS_UUID_SIZE], const struct ps_h
 void ps_unbind(struct ps *ps);
 
 /*
- * File records. All but set_size and set_time are durable on return. -EIO of the set functions: the medium has
- * lost the record. Nothing was stored then, and ps_file_rewrite() heals it.
+ * File records. All but set_size and set_time are durable on return. -EIO of the set functions: the medium
+ * has lost the record. Nothing was stored then, and ps_file_rewrite() heals it.
  */
 u32 ps_file_create(struct ps *ps, u32 file, const struct ps_handle *handle, u64 size);
 void ps_file_rewrite(struct ps *ps, u32 file, const struct ps_file_info *info);

@@ -11,8 +11,7 @@ struct scenario {
 	bool raw;			/* setup and operation start without a store */
 	void (*setup)(struct ps *ps);	/* NULL: an empty store */
 	void (*op)(struct ps *ps);
-	u32 damaged;			/* ps_check() reports damage until so many acknowledgments, the end
-					   included: the operation repairs it */
+	u32 damaged;			/* until so many acknowledgments ps_check() reports: it is a repair */
 	u32 spared;			/* steps that can be left out without harm */
 };
 
