@@ -234,6 +234,7 @@ struct fb_inode {
 	loff_t reserved;		/* the lower file has space up to here; or FB_RESERVE_* */
 
 	u32 file;			/* file record, or FB_NO_FILE */
+	u32 generation;			/* of this life of the record */
 	u64 record_size;		/* the size in it; this and the next three: page/size.c */
 	loff_t durable_size;		/* a crash leaves at least this size; */
 	loff_t below_size;		/* the same without its record; raised with i_lock */

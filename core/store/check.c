@@ -5,7 +5,7 @@
  * A power cut never leaves anything that is reported here. Free records with leftovers, page records of
  * an earlier life of their file, and an older but valid superblock copy are all normal.
  *
- * store.c verifies single records; this file compares them with each other. For that, record
+ * file.c and page.c verify single records; this file compares them with each other. For that, record
  * numbers are sorted in the caller's array by heapsort: no recursion, no memory, and no bad case that a
  * damaged store could provoke.
  */
@@ -69,6 +69,7 @@ static void complain_of_twins(struct check *check, u32 *records, u32 n, compare_
 			complain(check, what, records[i], why);
 }
 
+/* Both records of a comparison have been read by pm_read() in this check, so they are loaded plainly. */
 static int compare_handles(const struct ps *ps, u32 a, u32 b)
 {
 	const struct ps_file_onmedia *fa = &ps->files[a], *fb = &ps->files[b];

@@ -6,13 +6,15 @@
  * Only the command uses this. It decides what is freed, from the reports of ps_check(). A power cut
  * during a repair leaves a store with less damage, and the repair can be repeated.
  */
-#include "store.h"
+#include "layout.h"
 
+/* A record whose line is lost names no file: it never becomes valid. */
 static bool names_file(const struct ps *ps, u32 page, u32 file)
 {
-	u64 commit = le64_to_cpu(READ_ONCE(ps->pages[page].commit));
+	struct ps_page_onmedia rec;
 
-	return commit && (commit >> PS_PAGE_FILE_SHIFT & (PS_MAX_FILES - 1)) == file;
+	return ps_page_load(ps, page, &rec) && rec.commit &&
+	       ps_page_word_file(le64_to_cpu(rec.commit)) == file;
 }
 
 /**

@@ -114,13 +114,17 @@ bool ps_bound_to(const struct ps *ps, const u8 lower_uuid[PS_UUID_SIZE],
 void ps_bind(struct ps *ps, const u8 lower_uuid[PS_UUID_SIZE], const struct ps_handle *root);
 void ps_unbind(struct ps *ps);
 
-/* File records. All but set_size and set_time are durable on return. */
-void ps_file_create(struct ps *ps, u32 file, const struct ps_handle *handle, u64 size);
+/*
+ * File records. All but set_size and set_time are durable on return. -EIO of the set functions: the medium
+ * has lost the record. Nothing was stored then, and ps_file_rewrite() heals it.
+ */
+u32 ps_file_create(struct ps *ps, u32 file, const struct ps_handle *handle, u64 size);
+void ps_file_rewrite(struct ps *ps, u32 file, const struct ps_file_info *info);
 /* LIVE <-> UNLINKED */
-void ps_file_set_state(struct ps *ps, u32 file, enum ps_file_state state);
+int ps_file_set_state(struct ps *ps, u32 file, enum ps_file_state state);
 void ps_file_free(struct ps *ps, u32 file);
-void ps_file_set_size(struct ps *ps, u32 file, u64 size);	/* durable after ps_fence() */
-void ps_file_set_time(struct ps *ps, u32 file, s64 time);	/* durable after ps_fence() */
+int ps_file_set_size(struct ps *ps, u32 file, u64 size);	/* durable after ps_fence() */
+int ps_file_set_time(struct ps *ps, u32 file, s64 time);	/* durable after ps_fence() */
 /* 0; -EUCLEAN: damaged */
 int ps_file_read(const struct ps *ps, u32 file, struct ps_file_info *info);
 
@@ -129,10 +133,11 @@ void *ps_page_addr(const struct ps *ps, u32 page);
 void ps_page_write(struct ps *ps, u32 page, u32 offset, const void *src, u32 len);
 void ps_page_zero(struct ps *ps, u32 page, u32 offset, u32 len);
 void ps_page_flush(struct ps *ps, u32 page, u32 offset, u32 len);
-void ps_page_prepare(struct ps *ps, u32 page, u32 file, u64 index);
+/* 0; -EIO: the medium has lost the record; -EUCLEAN: it has lost the file's record */
+int ps_page_prepare(struct ps *ps, u32 page, u32 file, u64 index);
 void ps_page_commit(struct ps *ps, u32 page, u32 file, u64 index, enum ps_page_state state);
-/* OUT_OF_SYNC <-> CLEAN */
-void ps_page_set_state(struct ps *ps, u32 page, enum ps_page_state state);
+/* OUT_OF_SYNC <-> CLEAN. 0; -EIO: the medium has lost the record */
+int ps_page_set_state(struct ps *ps, u32 page, enum ps_page_state state);
 void ps_page_free(struct ps *ps, u32 page);
 /* 0; -ESTALE: the file record was freed, so the page is free; -EUCLEAN: damaged */
 int ps_page_read(const struct ps *ps, u32 page, struct ps_page_info *info);

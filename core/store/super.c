@@ -11,7 +11,7 @@
  *   - nothing on the device is used before its checksum and its geometry
  *     have been verified.
  *
- * store.c has the records behind the superblock.
+ * file.c and page.c have the records behind the superblock.
  */
 #include "../pm/supers.h"
 #include "store.h"

@@ -6,6 +6,7 @@
 #include "../trace.h"
 #include "alloc.h"
 #include "entry.h"
+#include "heal.h"
 #include "index.h"
 #include "mapping.h"
 #include "page.h"
@@ -62,6 +63,34 @@ void fb_page_unreserve(struct fb_inode *fi, struct fb_incoming *in)
 	fb_page_put_free(FB_SB(fi->vfs_inode.i_sb), in->page);
 }
 
+/*
+ * Prepares the records of a batch of pages. -EIO: the device has lost the file's record, or those of some
+ * pages, which are bad from now on.
+ */
+static int fb_pages_prepare(struct fb_inode *fi, const struct fb_incoming *in, unsigned int nr)
+{
+	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
+	int err, failed = 0;
+	unsigned int i;
+	u32 number;
+
+	for (i = 0; i < nr; i++) {
+		number = fb_page_number(fsb, in[i].page);
+		err = ps_page_prepare(&fsb->ps, number, fi->file, in[i].index);
+		if (err == -EUCLEAN) {
+			fb_record_heal(fi, fb_record_size_word(fi));
+			err = ps_page_prepare(&fsb->ps, number, fi->file, in[i].index);
+		}
+		if (err == -EIO) {
+			pr_err_ratelimited("%s: the device has lost records of pages: see forebay check\n",
+					   fsb->cache_name);
+			in[i].page->bad = true;
+		}
+		failed = err ?: failed;
+	}
+	return failed ? -EIO : 0;
+}
+
 /* Commits the page records of the batch whose pages are clean, or of those whose pages are not: @clean. */
 static void fb_pages_commit(struct fb_inode *fi, const struct fb_incoming *in, unsigned int nr, bool clean)
 {
@@ -74,7 +103,6 @@ static void fb_pages_commit(struct fb_inode *fi, const struct fb_incoming *in, u
 			continue;
 		moves[n] = (struct ps_move) {
 			.index = in[i].index, .file = fi->file, .page = fb_page_number(fsb, in[i].page) };
-		ps_page_prepare(&fsb->ps, moves[n].page, moves[n].file, moves[n].index);
 		n++;
 	}
 	if (n)
@@ -87,13 +115,17 @@ static void fb_pages_commit(struct fb_inode *fi, const struct fb_incoming *in, u
  * @in: pages in PMem, written but not fenced, and with reserved places in the index
  * @nr: how many, at most FB_MOVE_BATCH
  *
- * When this returns the pages are durable, and primary: reads and writes find them in the index.
+ * When this returns 0 the pages are durable, and primary: reads and writes find them in the index.
+ *
+ * Return: 0; -EIO: the device has lost the record of a page, or of the file. All pages stay the caller's.
  */
-void fb_pages_commit_and_insert(struct fb_inode *fi, struct fb_incoming *in, unsigned int nr)
+int fb_pages_commit_and_insert(struct fb_inode *fi, struct fb_incoming *in, unsigned int nr)
 {
 	unsigned int i;
 
 	lockdep_assert_held_write(&fi->io_sem);
+	if (fb_pages_prepare(fi, in, nr))
+		return -EIO;
 	fb_pages_commit(fi, in, nr, false);
 	fb_pages_commit(fi, in, nr, true);
 	for (i = 0; i < nr; i++) {
@@ -102,6 +134,7 @@ void fb_pages_commit_and_insert(struct fb_inode *fi, struct fb_incoming *in, uns
 			       in[i].clean ? FB_STATUS_CLEAN : FB_STATUS_OUT_OF_SYNC, in[i].pinned);
 	}
 	trace_fb_publish(fi, in[0].index, nr);
+	return 0;
 }
 
 /**

@@ -21,7 +21,7 @@ struct fb_incoming {
 void fb_page_insert(struct fb_inode *fi, struct fb_page *page, pgoff_t index, u32 status, bool pinned);
 int fb_page_reserve(struct fb_inode *fi, pgoff_t index);
 void fb_page_unreserve(struct fb_inode *fi, struct fb_incoming *in);
-void fb_pages_commit_and_insert(struct fb_inode *fi, struct fb_incoming *in, unsigned int nr);
+int fb_pages_commit_and_insert(struct fb_inode *fi, struct fb_incoming *in, unsigned int nr);
 void fb_page_detach(struct fb_inode *fi, struct fb_page *page);
 void fb_pages_invalidate(struct fb_inode *fi, struct fb_page **pages, unsigned int nr);
 

@@ -208,13 +208,23 @@ static void fb_page_heat(struct fb_inode *fi, struct fb_page *page)
 	page->syncs_left = page->heat;
 }
 
+static void fb_say_record_lost(const struct fb_inode *fi, const struct fb_page *page)
+{
+	pr_err_ratelimited("%s: the page of inode %llu at %llu can't be changed: the device has lost its record\n",
+			   FB_SB(fi->vfs_inode.i_sb)->cache_name, (u64)fi->vfs_inode.i_ino,
+			   (u64)page->index << PAGE_SHIFT);
+}
+
 /**
  * __fb_page_touch() - a page is about to be changed
  * @fi: its inode; io_sem is held, in either way, or no other task has the inode
  * @page: the page
  * @mapped: through a writable mapping, so that only a flush shows when it ends
+ *
+ * Return: 0; -EIO: the page is clean and must stay so. The device has lost its record, so that a crash would
+ * lose the change. Reads go on, and the page can leave PMem: the lower file has the same.
  */
-void __fb_page_touch(struct fb_inode *fi, struct fb_page *page, bool mapped)
+int __fb_page_touch(struct fb_inode *fi, struct fb_page *page, bool mapped)
 {
 	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
 	u32 status;
@@ -222,7 +232,11 @@ void __fb_page_touch(struct fb_inode *fi, struct fb_page *page, bool mapped)
 	xa_lock(&fi->index);
 	status = page->status;
 	if ((status & FB_STATUS_STATE) == FB_STATUS_CLEAN) {
-		ps_page_set_state(&fsb->ps, fb_page_number(fsb, page), PS_PAGE_OUT_OF_SYNC);
+		if (ps_page_set_state(&fsb->ps, fb_page_number(fsb, page), PS_PAGE_OUT_OF_SYNC)) {
+			xa_unlock(&fi->index);
+			fb_say_record_lost(fi, page);
+			return -EIO;
+		}
 		ps_fence(&fsb->ps);
 	}
 	status = FB_STATUS_OUT_OF_SYNC | (status & (FB_STATUS_DIRTY | FB_STATUS_HOT));
@@ -237,6 +251,7 @@ void __fb_page_touch(struct fb_inode *fi, struct fb_page *page, bool mapped)
 	xa_unlock(&fi->index);
 	page->referenced = true;
 	fb_record_use(fi);
+	return 0;
 }
 
 /**
@@ -337,6 +352,7 @@ bool fb_page_end_writeback(struct fb_inode *fi, struct fb_page *page, bool ok)
 	clean = ok && (page->status & FB_STATUS_WRITEBACK);
 	if (clean) {
 		WARN_ON_ONCE(page->stored);	/* touch sets that, and ends writeback */
+		/* If the device has lost the record, the lower file has what a crash loses with it. */
 		ps_page_set_state(&fsb->ps, fb_page_number(fsb, page), PS_PAGE_CLEAN);
 		fb_page_set(fi, page, FB_STATUS_CLEAN);
 	} else {

@@ -39,7 +39,7 @@ static inline size_t fb_lower_span(struct fb_inode *fi, loff_t pos, size_t count
 void fb_page_set(struct fb_inode *fi, struct fb_page *page, u32 status);
 void fb_page_set_bad(struct fb_inode *fi, struct fb_page *page);
 void fb_page_set_resident(struct fb_inode *fi, struct fb_page *page, bool resident);
-void __fb_page_touch(struct fb_inode *fi, struct fb_page *page, bool mapped);
+int __fb_page_touch(struct fb_inode *fi, struct fb_page *page, bool mapped);
 bool fb_page_flush(struct fb_inode *fi, struct fb_page *page);
 bool fb_page_flush_mapped(struct fb_inode *fi, struct fb_page *page);
 void fb_page_begin_writeback(struct fb_inode *fi, struct fb_page *page);
@@ -50,13 +50,14 @@ bool fb_page_end_writeback(struct fb_inode *fi, struct fb_page *page, bool ok);
  * @fi: its inode; io_sem is held, in either way
  * @page: the page
  *
- * When this returns the record says, durably, that the lower file is older.
+ * When this returns 0 the record says, durably, that the lower file is older.
+ *
+ * Return: as __fb_page_touch().
  */
-static inline void fb_page_touch(struct fb_inode *fi, struct fb_page *page)
+static inline int fb_page_touch(struct fb_inode *fi, struct fb_page *page)
 {
 	/* One load: state and flags change together under the index's lock. */
-	if (READ_ONCE(page->status) != FB_STATUS_OUT_OF_SYNC)
-		__fb_page_touch(fi, page, false);
+	return READ_ONCE(page->status) != FB_STATUS_OUT_OF_SYNC ? __fb_page_touch(fi, page, false) : 0;
 }
 
 #endif

@@ -16,6 +16,7 @@
 #include "../lower/lower.h"
 #include "../names/commit.h"
 #include "alloc.h"
+#include "heal.h"
 #include "record.h"
 #include "size.h"
 
@@ -23,15 +24,17 @@
  * fb_record_attach() - a file record is this inode's
  * @fi: the inode; see at the top about locking
  * @file: the record's number
+ * @generation: of its life
  * @size: the size in it
  * @wb_file: from fb_open_below()
  */
-void fb_record_attach(struct fb_inode *fi, u32 file, u64 size, struct file *wb_file)
+void fb_record_attach(struct fb_inode *fi, u32 file, u32 generation, u64 size, struct file *wb_file)
 {
 	struct inode *inode = &fi->vfs_inode;
 	struct fb_sb *fsb = FB_SB(inode->i_sb);
 
 	fi->file = file;
+	fi->generation = generation;
 	fi->record_size = size;
 	fi->wb_file = wb_file;
 	spin_lock(&fsb->inodes_lock);
@@ -54,8 +57,8 @@ static void fb_records_full(struct fb_sb *fsb)
 static int fb_record_new(struct fb_inode *fi, const struct ps_handle *handle, struct file *wb_file)
 {
 	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
+	u32 file, generation;
 	int err = 0;
-	u32 file;
 
 	down_write(&fi->io_sem);
 	if (fi->file == FB_NO_FILE) {
@@ -63,8 +66,8 @@ static int fb_record_new(struct fb_inode *fi, const struct ps_handle *handle, st
 		if (file == FB_NO_FILE) {
 			err = -EXFULL;
 		} else {
-			ps_file_create(&fsb->ps, file, handle, 0);
-			fb_record_attach(fi, file, 0, wb_file);
+			generation = ps_file_create(&fsb->ps, file, handle, 0);
+			fb_record_attach(fi, file, generation, 0, wb_file);
 			fb_record_mark(fi);
 			wb_file = NULL;
 		}
@@ -162,13 +165,10 @@ int fb_record_lock(struct fb_inode *fi)
  */
 void fb_record_mark(struct fb_inode *fi)
 {
-	bool live = fi->vfs_inode.i_nlink && test_bit(FB_IS_BELOW, &fi->flags) &&
-		    !test_bit(FB_LAST_NAME_GOES, &fi->flags);
-
 	lockdep_assert_held_write(&fi->io_sem);
-	if (fi->file != FB_NO_FILE)
-		ps_file_set_state(&FB_SB(fi->vfs_inode.i_sb)->ps, fi->file,
-				  live ? PS_FILE_LIVE : PS_FILE_UNLINKED);
+	if (fi->file != FB_NO_FILE &&
+	    ps_file_set_state(&FB_SB(fi->vfs_inode.i_sb)->ps, fi->file, fb_record_state(fi)))
+		fb_record_heal(fi, fb_record_size_word(fi));
 }
 
 /**

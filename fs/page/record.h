@@ -5,7 +5,7 @@
 
 #include "../forebay.h"
 
-void fb_record_attach(struct fb_inode *fi, u32 file, u64 size, struct file *wb_file);
+void fb_record_attach(struct fb_inode *fi, u32 file, u32 generation, u64 size, struct file *wb_file);
 struct file *fb_record_file(struct fb_inode *fi);
 int fb_record_lock(struct fb_inode *fi);
 void fb_record_mark(struct fb_inode *fi);

@@ -47,6 +47,7 @@
 
 #include "../lower/lower.h"
 #include "alloc.h"
+#include "heal.h"
 #include "size.h"
 
 /* How many pages a file may grow behind a truncation that isn't durable below. Each of them is looked up. */
@@ -87,7 +88,8 @@ void fb_note_size(struct fb_inode *fi, u64 word)
 	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
 
 	lockdep_assert_held_write(&fi->io_sem);
-	ps_file_set_size(&fsb->ps, fi->file, word);
+	if (ps_file_set_size(&fsb->ps, fi->file, word))
+		fb_record_heal(fi, word);
 	ps_fence(&fsb->ps);
 	fi->record_size = word & ~PS_SIZE_EXACT;
 }

@@ -72,14 +72,17 @@ static bool fb_time_is_durable(const struct fb_inode *fi, s64 time)
 	return time > S64_MIN && time < S64_MAX && time == READ_ONCE(fi->durable_time);
 }
 
-/* Stores the time in the record, if the record can say it: recovery must not find a newer one below. */
+/*
+ * Stores the time in the record, if the record can say it: recovery must not find a newer one below. A record
+ * that the device has lost says nothing.
+ */
 static bool __fb_store_time(struct fb_inode *fi, s64 time, bool fits)
 {
 	if (!fits || time <= 0 || time == S64_MAX || fi->file == FB_NO_FILE ||
 	    time < max(fi->record_time, fi->below_time))
 		return false;
-	if (time != fi->record_time)
-		ps_file_set_time(&FB_SB(fi->vfs_inode.i_sb)->ps, fi->file, time);
+	if (time != fi->record_time && ps_file_set_time(&FB_SB(fi->vfs_inode.i_sb)->ps, fi->file, time))
+		return false;
 	fi->record_time = time;
 	return true;
 }
@@ -162,7 +165,7 @@ void fb_times_are_below(struct fb_inode *fi, const struct fb_times *times)
 	fi->below_time = times->lower;
 	WRITE_ONCE(fi->durable_time, times->lower);
 	if (times->record > times->lower && fi->record_time == times->record && fi->file != FB_NO_FILE) {
-		ps_file_set_time(&fsb->ps, fi->file, 0);
+		ps_file_set_time(&fsb->ps, fi->file, 0);	/* lost: fb_record_heal() does it */
 		ps_fence(&fsb->ps);
 		fi->record_time = 0;
 	}

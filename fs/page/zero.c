@@ -21,6 +21,7 @@ void fb_zero_tail(struct fb_inode *fi, loff_t size)
 	page = fb_page_find(fi, size >> PAGE_SHIFT);
 	if (!page || page->bad)
 		return;
+	/* A page that can't become out-of-sync gets the zeros as well: the lower file has them. */
 	fb_page_touch(fi, page);
 	ps_page_zero(&fsb->ps, fb_page_number(fsb, page), offset_in_page(size),
 		     PAGE_SIZE - offset_in_page(size));

@@ -57,7 +57,9 @@ static int fb_absorb_batch(struct fb_inode *fi, pgoff_t *index, pgoff_t end)
 		fb_pages_stay_out(fi, in, nr);
 		return err2;
 	}
-	fb_pages_move_in(fi, in, nr, 0);
+	err2 = fb_pages_move_in(fi, in, nr, 0);
+	if (err2)
+		return err2;
 	fb_count(FB_SB(fi->vfs_inode.i_sb), FB_PAGES_ABSORBED, nr);
 	return err;
 }
@@ -66,15 +68,17 @@ static int fb_absorb_batch(struct fb_inode *fi, pgoff_t *index, pgoff_t end)
  * A page that moved after this sync has emptied the tracker was taken for clean. It isn't durable below,
  * so it is marked out-of-sync.
  */
-static void fb_absorb_touch(struct fb_inode *fi, pgoff_t first, pgoff_t end)
+static int fb_absorb_touch(struct fb_inode *fi, pgoff_t first, pgoff_t end)
 {
 	struct fb_page *page;
 	unsigned long index;
+	int err = 0;
 
 	down_read(&fi->io_sem);
 	xa_for_each_range(&fi->index, index, page, first, end - 1)
-		fb_page_touch(fi, page);
+		err = fb_page_touch(fi, page) ?: err;
 	up_read(&fi->io_sem);
+	return err;
 }
 
 static int fb_absorb_window(struct fb_inode *fi, pgoff_t index, pgoff_t end, unsigned int how)
@@ -88,7 +92,7 @@ static int fb_absorb_window(struct fb_inode *fi, pgoff_t index, pgoff_t end, uns
 	end = min(end, fb_pages_in_file(fi));
 	err = index < end ? fb_record_for_pages(fi) : 0;
 	if (!err && index < end)
-		fb_absorb_touch(fi, index, end);
+		err = fb_absorb_touch(fi, index, end);
 	while (!err && index < end)
 		err = fb_absorb_batch(fi, &index, end);
 	fb_range_unlock(&fi->ranges, &range);

@@ -133,34 +133,6 @@ int fb_move_in(struct fb_inode *fi, pgoff_t index, bool alone, struct folio *loc
 }
 
 /**
- * fb_pages_move_in() - commit copied pages and insert them into the index
- * @fi: the inode; has a file record: from fb_record_lock()
- * @in: from fb_move_in(), or with a folio or none; in the order of the file
- * @nr: how many, at most FB_MOVE_BATCH
- * @size: the file is at least so long then, in bytes; 0: as long as it was
- *
- * Releases io_sem, and unlocks and puts the folios.
- */
-void fb_pages_move_in(struct fb_inode *fi, struct fb_incoming *in, unsigned int nr, loff_t size)
-{
-	struct address_space *mapping = fi->lower->i_mapping;
-
-	lockdep_assert_held_write(&fi->io_sem);
-	/* A fault-around may have mapped what was not locked. From now on io_sem keeps it out. */
-	if (mapping_mapped(mapping))
-		unmap_mapping_pages(mapping, in[0].index, in[nr - 1].index - in[0].index + 1, false);
-	for (unsigned int i = 0; i < nr; i++)
-		in[i].pinned = fb_is_pinned(fi, in[i].index);
-	fb_pages_commit_and_insert(fi, in, nr);
-	fb_size_grew(&fi->vfs_inode, size);	/* after the insertion, and before writeback */
-	up_write(&fi->io_sem);
-	for (unsigned int i = 0; i < nr; i++) {
-		if (in[i].folio)
-			fb_put_folio(in[i].folio);
-	}
-}
-
-/**
  * fb_pages_stay_out() - give back pages that can't be committed, and their folios
  * @fi: the inode
  * @in: from fb_move_in()
@@ -173,4 +145,40 @@ void fb_pages_stay_out(struct fb_inode *fi, struct fb_incoming *in, unsigned int
 		if (in[i].folio)
 			fb_put_folio(in[i].folio);
 	}
+}
+
+/**
+ * fb_pages_move_in() - commit copied pages and insert them into the index
+ * @fi: the inode; has a file record: from fb_record_lock()
+ * @in: from fb_move_in(), or with a folio or none; in the order of the file
+ * @nr: how many, at most FB_MOVE_BATCH
+ * @size: the file is at least so long then, in bytes; 0: as long as it was
+ *
+ * Releases io_sem, and unlocks and puts the folios.
+ *
+ * Return: 0; -EBUSY: the device has lost a record that is needed, and the pages stay out. A record of a page
+ * is not used again, so another try may succeed.
+ */
+int fb_pages_move_in(struct fb_inode *fi, struct fb_incoming *in, unsigned int nr, loff_t size)
+{
+	struct address_space *mapping = fi->lower->i_mapping;
+
+	lockdep_assert_held_write(&fi->io_sem);
+	/* A fault-around may have mapped what was not locked. From now on io_sem keeps it out. */
+	if (mapping_mapped(mapping))
+		unmap_mapping_pages(mapping, in[0].index, in[nr - 1].index - in[0].index + 1, false);
+	for (unsigned int i = 0; i < nr; i++)
+		in[i].pinned = fb_is_pinned(fi, in[i].index);
+	if (fb_pages_commit_and_insert(fi, in, nr)) {
+		up_write(&fi->io_sem);
+		fb_pages_stay_out(fi, in, nr);
+		return -EBUSY;
+	}
+	fb_size_grew(&fi->vfs_inode, size);	/* after the insertion, and before writeback */
+	up_write(&fi->io_sem);
+	for (unsigned int i = 0; i < nr; i++) {
+		if (in[i].folio)
+			fb_put_folio(in[i].folio);
+	}
+	return 0;
 }

@@ -137,12 +137,11 @@ static size_t fb_overwrite_locked(struct fb_inode *fi, struct kiocb *iocb, struc
 	len = fb_take_page(fi, iocb, from, &in);
 	if (len) {
 		in.folio = folio;
-		if (!fb_record_lock(fi)) {
-			fb_pages_move_in(fi, &in, 1, iocb->ki_pos + len);
+		if (fb_record_lock(fi))
+			fb_pages_stay_out(fi, &in, 1);
+		else if (!fb_pages_move_in(fi, &in, 1, iocb->ki_pos + len))
 			return len;
-		}
 		iov_iter_revert(from, len);
-		fb_pages_stay_out(fi, &in, 1);
 	} else if (folio) {
 		folio_unlock(folio);
 		folio_put(folio);

@@ -47,7 +47,7 @@ static int fb_promote_locked(struct fb_inode *fi, pgoff_t index)
 	if (err)
 		fb_pages_stay_out(fi, &in, 1);
 	else
-		fb_pages_move_in(fi, &in, 1, 0);
+		err = fb_pages_move_in(fi, &in, 1, 0);
 	return err;
 }
 
@@ -117,7 +117,7 @@ static int fb_promote_batch(struct fb_inode *fi, pgoff_t *index, pgoff_t last, b
 	if (err2)
 		fb_pages_stay_out(fi, in, nr);
 	else
-		fb_pages_move_in(fi, in, nr, 0);
+		fb_pages_move_in(fi, in, nr, 0);	/* or they stay volatile, for now */
 	return err2 ?: err;
 }
 

@@ -109,7 +109,10 @@ static int fb_store_page(struct fb_inode *fi, struct vm_fault *vmf, bool mapped,
 	} else if (page && vmf->pgoff < fb_pages_in_file(fi)) {
 		if (!FB_SB(fi->vfs_inode.i_sb)->ps.flush_caches)
 			fb_note_store(fi);
-		__fb_page_touch(fi, page, true);
+		if (__fb_page_touch(fi, page, true)) {
+			*ret = VM_FAULT_SIGBUS;
+			return 0;
+		}
 		if (mapped)
 			unmap_mapping_pages(fi->lower->i_mapping, vmf->pgoff, 1, false);
 		*ret = fb_map_dax_writable(fi, page, vmf);

@@ -120,7 +120,8 @@ static ssize_t fb_write_page(struct fb_inode *fi, struct fb_page *page, struct k
 	if (page->bad)
 		return -EIO;
 	WARN_ON_ONCE(!page->has_space);
-	fb_page_touch(fi, page);
+	if (fb_page_touch(fi, page))
+		return -EIO;
 	copied = _copy_from_iter_flushcache(to, len, from);
 	trace_forebay_pm_write(to, copied);
 	ps_fence(&fsb->ps);

@@ -155,6 +155,13 @@ bool fb_recover_found_any(struct fb_sb *fsb)
 	return atomic_read(&fsb->recovered->nr) != 0;
 }
 
+/* Stores what has changed of a file record in @found; @err: of the function that stored a word. */
+static void fb_found_heal(struct fb_sb *fsb, struct fb_found *found, int err)
+{
+	if (err)	/* the device has lost the record since the scan */
+		ps_file_rewrite(&fsb->ps, found->file, &found->info);
+}
+
 /* Brings the lower file to the size that the record promises. */
 static int fb_recover_size(struct fb_inode *fi, struct fb_found *found, struct file *wb_file)
 {
@@ -168,7 +175,8 @@ static int fb_recover_size(struct fb_inode *fi, struct fb_found *found, struct f
 	if (!err && exact) {
 		err = vfs_fsync(wb_file, 1);
 		if (!err) {
-			ps_file_set_size(&fsb->ps, found->file, size);
+			found->info.size = size;
+			fb_found_heal(fsb, found, ps_file_set_size(&fsb->ps, found->file, size));
 			ps_fence(&fsb->ps);
 		}
 	}
@@ -224,9 +232,11 @@ static int fb_recover_file(struct fb_inode *fi, struct fb_found *found)
 	}
 	set_bit(FB_IS_BELOW, &fi->flags);
 	/* Its deletion was not durable below: the file is back, and so are its pages. Or its creation was. */
-	if (found->info.state == PS_FILE_UNLINKED && fi->vfs_inode.i_nlink)
-		ps_file_set_state(&fsb->ps, found->file, PS_FILE_LIVE);
-	fb_record_attach(fi, found->file, found->info.size & ~PS_SIZE_EXACT, wb_file);
+	if (found->info.state == PS_FILE_UNLINKED && fi->vfs_inode.i_nlink) {
+		found->info.state = PS_FILE_LIVE;
+		fb_found_heal(fsb, found, ps_file_set_state(&fsb->ps, found->file, PS_FILE_LIVE));
+	}
+	fb_record_attach(fi, found->file, found->info.generation, found->info.size & ~PS_SIZE_EXACT, wb_file);
 	trace_fb_recover(fi, found->nr_pages);
 	return 0;
 }

@@ -79,16 +79,17 @@ static const char *judge(void *image, u32 at, bool acknowledged)
 {
 	const struct view *before = &run.seen[at];
 	const struct view *after = acknowledged ? before : before + 1;
+	bool damaged = at < run.scenario->damaged;
 	const char *why = NULL;
 	struct view now;
 	struct ps ps;
 	enum ps_error err = ps_open(&ps, image, TEST_SIZE, PS_OPEN_READ_ONLY);
 
-	if (!err && acknowledged && check(&ps, &why))
+	if (!err && acknowledged && !damaged && check(&ps, &why))
 		return why;
 	if (ps_open(&ps, image, TEST_SIZE, 0) != err)
 		return "opening read-only gives another result";
-	if (!err && !(run.scenario->damaged && !acknowledged) && check(&ps, &why))
+	if (!err && !damaged && check(&ps, &why))
 		return why;
 	if (err)
 		now = (struct view){ .err = err };

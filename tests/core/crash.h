@@ -11,7 +11,7 @@ struct scenario {
 	bool raw;			/* setup and operation start without a store */
 	void (*setup)(struct ps *ps);	/* NULL: an empty store */
 	void (*op)(struct ps *ps);
-	bool damaged;			/* the operation repairs: until it ends, ps_check() reports */
+	u32 damaged;			/* until so many acknowledgments ps_check() reports: it is a repair */
 	u32 spared;			/* steps that can be left out without harm */
 };
 

@@ -28,6 +28,7 @@ static const struct {
 	{ "sabotage", sabotage_tests },
 	{ "random", random_tests },
 	{ "corruption", corruption_tests },
+	{ "damage", damage_tests },
 	{ "region", region_tests },
 	{ "log-basic", log_basic_tests },
 	{ "log-crash", log_crash_tests },

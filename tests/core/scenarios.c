@@ -13,6 +13,8 @@
 #include "setups.h"
 #include "test.h"
 
+#include <stdlib.h>
+
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof(*(a)))
 
 /* --- superblock --- */
@@ -107,6 +109,64 @@ static void op_set_time_and_size(struct ps *ps)
 static void op_file_free(struct ps *ps)
 {
 	ps_file_free(ps, 0);
+}
+
+/* --- files whose record's line the medium loses: from then on a cut leaves the damage, or its mending --- */
+
+static void lose_file(struct ps *ps, u32 file)
+{
+	sim_lose_line(&ps->files[file]);
+	ack();
+}
+
+static void op_create_lost(struct ps *ps)
+{
+	lose_file(ps, 0);
+	op_create(ps);
+}
+
+/* Another thread has stored that the pages of the last life are free, and has not fenced. */
+static void op_create_lost_early(struct ps *ps)
+{
+	lose_file(ps, 0);
+	sim_thread(1);
+	for (u32 page = 0; page < 4; page++)
+		ps_page_free(ps, page);
+	sim_thread(0);
+	op_create(ps);
+}
+
+static void op_file_free_lost(struct ps *ps)
+{
+	lose_file(ps, 0);
+	ps_file_free(ps, 0);
+}
+
+/* A sync finds the loss. The caller knows all of the record. */
+static void op_set_size_lost(struct ps *ps)
+{
+	struct ps_file_info info;
+
+	if (ps_file_read(ps, 0, &info))
+		abort();
+	lose_file(ps, 0);
+	info.size = 123456789;
+	if (ps_file_set_size(ps, 0, info.size))
+		ps_file_rewrite(ps, 0, &info);
+}
+
+/* The record is needed again at once. */
+static void op_file_succeeds_lost_file(struct ps *ps)
+{
+	op_file_free_lost(ps);
+	ack();
+	create(ps, 0, 3);
+}
+
+static void op_purge_lost_file(struct ps *ps)
+{
+	lose_file(ps, 1);
+	ps_file_purge(ps, 1);
 }
 
 /* --- pages --- */
@@ -268,6 +328,8 @@ static void op_purge_pages(struct ps *ps)
  *     fence alone would do for the tables and all of the log, and breaking the log's header hides nothing.
  *   - Reuse of a stale page in its old place: the old check word names the old
  *     generation and so makes the new commit word stale until it is replaced.
+ *   - Creation in a lost record while pages are freed: they need not be free yet.
+ *   - A lost file record set aside: its generation comes from the pages, so they need not be free first.
  */
 static const struct scenario scenarios[] = {
 	{ .name = "format a blank device", .raw = true, .op = op_format, .spared = 4 },
@@ -317,10 +379,23 @@ static const struct scenario scenarios[] = {
 	{ .name = "rewrite through a mapping", .setup = setup_pages, .op = op_rewrite_mapped },
 	{ .name = "rewrite a clean page", .setup = setup_clean_page, .op = op_rewrite_clean },
 	{ .name = "append a page", .setup = setup_pages, .op = op_append_page },
-	{ .name = "set a damaged file record aside", .damaged = true,
+	{ .name = "set a damaged file record aside", .damaged = 1,
 	  .setup = setup_damaged_file, .op = op_purge_file },
-	{ .name = "set damaged page records aside", .damaged = true,
+	{ .name = "set damaged page records aside", .damaged = 1,
 	  .setup = setup_damaged_pages, .op = op_purge_pages },
+	{ .name = "create a file in a lost record", .damaged = 2,
+	  .setup = setup_stale, .op = op_create_lost },
+	{ .name = "create a file in a lost record, its pages being freed", .damaged = 2,
+	  .spared = 1,
+	  .setup = setup_stale, .op = op_create_lost_early },
+	{ .name = "free a file, its record lost", .damaged = 2,
+	  .setup = setup_pages, .op = op_file_free_lost },
+	{ .name = "set size in a lost record", .damaged = 2,
+	  .setup = setup_pages, .op = op_set_size_lost },
+	{ .name = "a file succeeds a file, its record lost", .damaged = 2,
+	  .setup = setup_pages, .op = op_file_succeeds_lost_file },
+	{ .name = "set a lost file record aside", .damaged = 2, .spared = 3,
+	  .setup = setup_damaged_file, .op = op_purge_lost_file },
 	{ .name = "append within a page", .setup = setup_pages, .op = op_append_in_page },
 };
 

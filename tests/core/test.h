@@ -17,6 +17,7 @@ void crash_tests(void);
 void sabotage_tests(void);
 void random_tests(void);
 void corruption_tests(void);
+void damage_tests(void);
 void region_tests(void);
 void log_basic_tests(void);
 void log_crash_tests(void);

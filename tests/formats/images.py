@@ -11,7 +11,8 @@ import subprocess
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-CORE = ["store/store.c", "store/super.c", "log/super.c", "log/gen.c", "log/append.c", "log/replay.c", "pm/host.c"]
+CORE = ["store/page.c", "store/file.c", "store/super.c", "log/super.c", "log/gen.c", "log/append.c", "log/replay.c", "pm/host.c"]
+ONE_STORE_CORE = ["store/store.c", *CORE[2:]]  # up to 51e9248
 FLAT_CORE = ["pagestore.c", "super.c", "writelog_super.c", "writelog_gen.c", "writelog_append.c", "writelog_replay.c", "host_pm.c"]
 SECTOR = 512
 NO_DATA = {2, 3}        # discards and zeroes, enum wl_op; here both leave zeros
@@ -26,7 +27,8 @@ def kind(path):
 def build(name, checkout, program, *flags):
     """Builds make_images.c or read_image.c with the core of a checkout."""
     core = checkout / "core"
-    files = [core / file for file in (CORE if (core / "store").is_dir() else FLAT_CORE)]        # flat up to 4c15243
+    lists = (CORE, ONE_STORE_CORE, FLAT_CORE)       # flat up to 4c15243
+    files = next(paths for paths in ([core / file for file in one] for one in lists) if paths[0].exists())
     if (core / "names").is_dir():
         files += [*(core / "names").glob("*.c"), HERE / f"{name.partition('_')[0]}_names.c"]
     program.parent.mkdir(parents=True, exist_ok=True)

@@ -41,10 +41,10 @@ def test_upward(tree):
 
 
 def test_other_house(tree):
-    include(tree, "core/store/store.c", "../fs/forebay.h")
+    include(tree, "core/store/page.c", "../fs/forebay.h")
     status, lines = floors(tree)
     assert status == 1
-    assert lines[0] == "core/store/store.c:1: includes fs/forebay.h, which stands above or in another house"
+    assert lines[0] == "core/store/page.c:1: includes fs/forebay.h, which stands above or in another house"
 
 
 def test_missing(tree):

@@ -68,7 +68,7 @@ def build_library(name):
 def make_store():
     """Makes a cache hold files and pages."""
     names = ("super", "append", "commit", "decide", "read", "record", "trim", "write")
-    return build_helper("make_store", "store/store.c", "store/super.c", *(f"names/{part}.c" for part in names))
+    return build_helper("make_store", "store/page.c", "store/file.c", "store/super.c", *(f"names/{part}.c" for part in names))
 
 
 @pytest.fixture(scope="session")

@@ -1,42 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Records of files and pages: how each is created, changed and freed.
+ * Records of pages: how each is prepared, committed, changed and freed.
  *
  * Invariants (docs/formats.md argues them):
  *   - what a commit word vouches for is durable before the word is stored;
  *   - a page record whose commit word is not 0 never gets another check word,
  *     so no half-made record can pass for a whole one;
- *   - a file record's generation only grows, so pages of an earlier life never
- *     count for a later one.
+ *   - in a line that the medium has lost no record is made or changed, and the
+ *     caller is told: nothing here knows the line's other three records.
  *
- * super.c has the superblock and opens a store. check.c reads all records and compares them. Nothing
- * here sleeps, locks or allocates.
+ * file.c has the records of files. super.c has the superblock and opens a store. check.c reads all records
+ * and compares them. Nothing here sleeps, locks or allocates.
  */
-#include "store.h"
+#include "layout.h"
 
-static_assert(sizeof(struct ps_file_onmedia) == 64);
 static_assert(sizeof(struct ps_page_onmedia) == 16);
-
-#define FILE_CRC_START	offsetof(struct ps_file_onmedia, type)
-#define FILE_CRC_LEN	(offsetof(struct ps_file_onmedia, time) - FILE_CRC_START)
-
-static u64 load(const __le64 *word)
-{
-	return le64_to_cpu(READ_ONCE(*word));
-}
-
-static void flush(const struct ps *ps, void *addr, size_t len)
-{
-	if (ps->flush_caches && !BREAK_FLUSH)
-		pm_flush(addr, len);
-}
-
-/* All changes of a record's word are made by this function. */
-static void store(const struct ps *ps, __le64 *word, u64 value)
-{
-	pm_store64(word, cpu_to_le64(value));
-	flush(ps, word, sizeof(*word));
-}
+static_assert(PS_LINE_RECORDS * sizeof(struct ps_page_onmedia) == PS_LINE);
 
 /**
  * ps_fence - make all earlier stores durable before all later ones
@@ -48,152 +27,6 @@ void ps_fence(struct ps *ps)
 {
 	(void)ps;
 	pm_fence();
-}
-
-static u64 file_commit_word(u32 generation, enum ps_file_state state)
-{
-	return (u64)generation << PS_FILE_GEN_SHIFT | state;
-}
-
-static u32 file_generation(const struct ps *ps, u32 file)
-{
-	return load(&ps->files[file].commit) >> PS_FILE_GEN_SHIFT;
-}
-
-static u32 file_crc(const struct ps_file_onmedia *rec, u32 generation)
-{
-	__le32 gen = cpu_to_le32(generation);
-	u32 crc = crc32c(~0u, &gen, sizeof(gen));
-
-	return ~crc32c(crc, (const u8 *)rec + FILE_CRC_START, FILE_CRC_LEN);
-}
-
-/**
- * ps_file_create - begin a new life of a free file record
- * @ps: store
- * @file: record number, free
- * @handle: the lower file; @handle->len is at most PS_HANDLE_MAX
- * @size: minimum size of the file in bytes; 0: the lower file's size counts
- *
- * Durable on return. Pages left from the record's earlier lives don't count.
- *
- * Context: Any; the caller excludes others from this record.
- */
-void ps_file_create(struct ps *ps, u32 file, const struct ps_handle *handle, u64 size)
-{
-	struct ps_file_onmedia *to = &ps->files[file];
-	struct ps_file_onmedia rec = {
-		.size = cpu_to_le64(size),
-		.type = handle->type,
-		.len = handle->len,
-	};
-	u32 generation = file_generation(ps, file) + 1;
-
-	if (!generation)
-		generation = 1;
-	memcpy(rec.handle, handle->bytes, handle->len);
-	rec.crc = cpu_to_le32(file_crc(&rec, generation));
-	pm_copy(&to->size, &rec.size, sizeof(rec) - offsetof(struct ps_file_onmedia, size));
-	ps_fence(ps);
-	store(ps, &to->commit, file_commit_word(generation, PS_FILE_LIVE));
-	ps_fence(ps);
-}
-
-/**
- * ps_file_set_state - mark a file unlinked, or live again
- * @ps: store
- * @file: record number, not free
- * @state: PS_FILE_LIVE or PS_FILE_UNLINKED
- *
- * Durable on return.
- *
- * Context: Any; the caller excludes others from this record.
- */
-void ps_file_set_state(struct ps *ps, u32 file, enum ps_file_state state)
-{
-	store(ps, &ps->files[file].commit, file_commit_word(file_generation(ps, file), state));
-	ps_fence(ps);
-}
-
-/**
- * ps_file_free - free a file record and all its pages at once
- * @ps: store
- * @file: record number, not free
- *
- * Durable on return. The page records become stale, which counts as free.
- *
- * Context: Any; the caller excludes others from this record and its pages.
- */
-void ps_file_free(struct ps *ps, u32 file)
-{
-	ps_file_set_state(ps, file, PS_FILE_FREE);
-}
-
-/**
- * ps_file_set_size - set the minimum size of a file
- * @ps: store
- * @file: record number, not free
- * @size: bytes
- *
- * Durable after ps_fence(). The data up to @size must be durable before, so a fence is needed before
- * this call, too.
- *
- * Context: Any; the caller excludes others from this record.
- */
-void ps_file_set_size(struct ps *ps, u32 file, u64 size)
-{
-	store(ps, &ps->files[file].size, size);
-}
-
-/**
- * ps_file_set_time - set when a file was last changed
- * @ps: store
- * @file: record number, not free
- * @time: nanoseconds since 1970, 0 for unknown
- *
- * Durable after ps_fence(). It has no order relative to other stores.
- *
- * Context: Any; the caller excludes other calls of this function for this record.
- */
-void ps_file_set_time(struct ps *ps, u32 file, s64 time)
-{
-	store(ps, &ps->files[file].time, (u64)time);
-}
-
-/**
- * ps_file_read - read and verify a file record
- * @ps: store
- * @file: record number, below nr_files
- * @info: filled in unless the record is damaged; if free, state and generation
- *
- * Context: Any.
- * Return: 0, or -EUCLEAN: the record is damaged.
- */
-int ps_file_read(const struct ps *ps, u32 file, struct ps_file_info *info)
-{
-	struct ps_file_onmedia rec;
-	u64 commit;
-
-	memset(info, 0, sizeof(*info));
-	if (!pm_read(&rec, &ps->files[file], sizeof(rec)))
-		return -EUCLEAN;
-	commit = le64_to_cpu(rec.commit);
-	info->state = commit & PS_FILE_STATE_MASK;
-	info->generation = commit >> PS_FILE_GEN_SHIFT;
-	if (info->state > PS_FILE_UNLINKED ||
-	    commit != file_commit_word(info->generation, info->state))
-		return -EUCLEAN;
-	if (info->state == PS_FILE_FREE)
-		return 0;
-	if (!info->generation || rec.len > PS_HANDLE_MAX ||
-	    le32_to_cpu(rec.crc) != file_crc(&rec, info->generation))
-		return -EUCLEAN;
-	info->size = le64_to_cpu(rec.size);
-	info->time = (s64)le64_to_cpu(rec.time);
-	info->handle.type = rec.type;
-	info->handle.len = rec.len;
-	memcpy(info->handle.bytes, rec.handle, rec.len);
-	return 0;
 }
 
 /**
@@ -255,7 +88,7 @@ void ps_page_zero(struct ps *ps, u32 page, u32 offset, u32 len)
  */
 void ps_page_flush(struct ps *ps, u32 page, u32 offset, u32 len)
 {
-	flush(ps, (u8 *)ps_page_addr(ps, page) + offset, len);
+	ps_flush(ps, (u8 *)ps_page_addr(ps, page) + offset, len);
 }
 
 static u64 page_commit_word(u32 file, u64 index, enum ps_page_state state)
@@ -287,22 +120,34 @@ static u64 page_check_word(u32 page, u64 commit, u32 generation)
  *
  * Durable after ps_fence(), which is needed between this and ps_page_commit().
  *
+ * A page record whose line is lost can't be healed here: the other three records of the line may be in use,
+ * and may be changed at this moment. The processor needs both lines for the stores, so reading them first
+ * costs little.
+ *
  * Context: Any; the caller excludes others from this record.
+ * Return: 0; -EIO: the medium has lost the page's record, so that the page can't be used; -EUCLEAN: it has
+ * lost the file's, which ps_file_rewrite() heals. After an error nothing was stored.
  */
-void ps_page_prepare(struct ps *ps, u32 page, u32 file, u64 index)
+int ps_page_prepare(struct ps *ps, u32 page, u32 file, u64 index)
 {
-	struct ps_page_onmedia *rec = &ps->pages[page];
 	u64 commit = page_commit_word(file, index, PS_PAGE_FREE);
+	struct ps_page_onmedia *to = &ps->pages[page], rec;
+	u32 generation;
 
+	if (!ps_page_load(ps, page, &rec))
+		return -EIO;
+	if (!ps_file_generation(ps, file, &generation))
+		return -EUCLEAN;
 	/*
 	 * A stale commit word may name the same file and index; the new check
 	 * word would make it valid before the data is durable.
 	 */
-	if (load(&rec->commit)) {
-		store(ps, &rec->commit, 0);
+	if (rec.commit) {
+		ps_store(ps, &to->commit, 0);
 		ps_fence(ps);
 	}
-	store(ps, &rec->check, page_check_word(page, commit, file_generation(ps, file)));
+	ps_store(ps, &to->check, page_check_word(page, commit, generation));
+	return 0;
 }
 
 /**
@@ -313,13 +158,14 @@ void ps_page_prepare(struct ps *ps, u32 page, u32 file, u64 index)
  * @index: as in ps_page_prepare()
  * @state: PS_PAGE_OUT_OF_SYNC or PS_PAGE_CLEAN
  *
- * Durable after ps_fence().
+ * Durable after ps_fence(). ps_page_prepare() has read the record's line a moment ago. A line that is lost
+ * since then is like one that is lost after the commit.
  *
  * Context: Any; the caller excludes others from this record.
  */
 void ps_page_commit(struct ps *ps, u32 page, u32 file, u64 index, enum ps_page_state state)
 {
-	store(ps, &ps->pages[page].commit, page_commit_word(file, index, state));
+	ps_store(ps, &ps->pages[page].commit, page_commit_word(file, index, state));
 }
 
 /**
@@ -332,12 +178,17 @@ void ps_page_commit(struct ps *ps, u32 page, u32 file, u64 index, enum ps_page_s
  * durable. Before a page is set clean, the lower file's copy must be durable.
  *
  * Context: Any; the caller excludes others from this record.
+ * Return: 0; -EIO: the medium has lost the record, and nothing was stored. Then a clean page must not be
+ * changed: a crash would lose the change. A page that becomes clean is lost with its record, and harms none.
  */
-void ps_page_set_state(struct ps *ps, u32 page, enum ps_page_state state)
+int ps_page_set_state(struct ps *ps, u32 page, enum ps_page_state state)
 {
-	__le64 *commit = &ps->pages[page].commit;
+	struct ps_page_onmedia rec;
 
-	store(ps, commit, (load(commit) & ~PS_PAGE_STATE_MASK) | state);
+	if (!ps_page_load(ps, page, &rec))
+		return -EIO;
+	ps_store(ps, &ps->pages[page].commit, (le64_to_cpu(rec.commit) & ~PS_PAGE_STATE_MASK) | state);
+	return 0;
 }
 
 /**
@@ -345,13 +196,14 @@ void ps_page_set_state(struct ps *ps, u32 page, enum ps_page_state state)
  * @ps: store
  * @page: page number
  *
- * Durable after ps_fence(); before that the page's bytes must not change.
+ * Durable after ps_fence(); before that the page's bytes must not change. If the medium has lost the
+ * record's line the store changes nothing: such a record counts as damaged, and is never valid again.
  *
  * Context: Any; the caller excludes others from this record.
  */
 void ps_page_free(struct ps *ps, u32 page)
 {
-	store(ps, &ps->pages[page].commit, 0);
+	ps_store(ps, &ps->pages[page].commit, 0);
 }
 
 /**
@@ -371,14 +223,14 @@ int ps_page_read(const struct ps *ps, u32 page, struct ps_page_info *info)
 	u64 commit, check;
 
 	memset(info, 0, sizeof(*info));
-	if (!pm_read(&rec, &ps->pages[page], sizeof(rec)))
+	if (!ps_page_load(ps, page, &rec))
 		return -EUCLEAN;
 	commit = le64_to_cpu(rec.commit);
 	check = le64_to_cpu(rec.check);
 	if (!commit)
 		return 0;
 	info->state = commit & PS_PAGE_STATE_MASK;
-	info->file = commit >> PS_PAGE_FILE_SHIFT & (PS_MAX_FILES - 1);
+	info->file = ps_page_word_file(commit);
 	info->index = commit >> PS_PAGE_INDEX_SHIFT;
 	if (info->state == PS_PAGE_FREE || info->state > PS_PAGE_CLEAN)
 		return -EUCLEAN;
