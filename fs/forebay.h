@@ -11,9 +11,9 @@
  *	names/		the name log: begin.c, record.c (what a change leaves), object.c, extra.c (what a new
  *			object has inherited), attr.c, commit.c (what sync calls have of it), log.c (its
  *			life), premise.c (which file systems can have one)
- *	page/		DAX pages and file records: device.c, alloc.c, bad.c (pages that can't be read),
- *			mapping.c (how the kernel sees a DAX page), index.c (a page's life), entry.c,
- *			record.c, size.c (a size's life), times.c, zero.c, walk.c
+ *	page/		DAX pages and file records: device.c, alloc.c, share.c (what a file may keep), bad.c
+ *			(pages that can't be read), mapping.c (how the kernel sees a DAX page), index.c (a
+ *			page's life), entry.c, record.c, size.c (a size's life), times.c, zero.c, walk.c
  *	pin/		ranges that belong in PMem: vma.c (what mappings say), tree.c (which pages, whose),
  *			belong.c (what both say), lock.c (of mlock()), pin.c (from when, until when), limit.c
  *	sync/		what sync calls make durable, and a page's way in: sync.c, syncfs.c, mapped.c (stores
@@ -221,6 +221,8 @@ struct fb_inode {
 	struct xarray index;		/* page index -> struct fb_page * */
 	struct address_space dax_mapping;	/* page->mapping of the pages in index; page/mapping.c */
 	unsigned long nr_pages;		/* in index; under its lock */
+	unsigned long nr_shared;	/* of these, without resident ones; under lru_lock; page/share.c */
+	unsigned long used_at;		/* fb_sb->nr_given_up at the last use; page/share.c */
 	unsigned long nr_hot;		/* FB_STATUS_HOT, likewise */
 	unsigned int waits_in_vain;	/* for a free page, less pages since; under lru_lock; page/alloc.c */
 	u32 flushes;			/* sync calls that found dirty pages; under sync_lock */
@@ -267,6 +269,13 @@ static inline struct fb_inode *FB_I(const struct inode *inode)
 	return container_of(inode, struct fb_inode, vfs_inode);
 }
 
+/* Files of one size, in powers of two, and their pages; page/share.c */
+struct fb_share {
+	unsigned long files, pages;
+};
+
+#define FB_SHARE_SIZES		32
+
 struct fb_sb {
 	struct super_block *sb;
 	struct path lower;		/* root below, on a private mount */
@@ -301,6 +310,8 @@ struct fb_sb {
 	unsigned long nr_free, nr_clean, nr_out_of_sync;
 	unsigned long nr_resident, nr_resident_clean;	/* of the other two */
 	unsigned long nr_lost;		/* of all that are not free: bad ones */
+	struct fb_share shares[FB_SHARE_SIZES];	/* without resident pages */
+	unsigned long nr_given_up;	/* by reclaim, so far */
 	bool nothing_frees;		/* a task has waited in vain for a free page; page/alloc.c */
 	unsigned long want_free;	/* so many free pages a sync has missed; page/alloc.c */
 	atomic_long_t nr_dirty, nr_unplaced;

@@ -3,9 +3,9 @@
  * Free pages of the cache device, and free file records: taken, given back, waited for. Where they run low,
  * the worker is woken (writeback/worker.c).
  *
- * The last free pages are for files that have no more than their share: the cache's pages, divided among
- * the files that are in it and one more. So a file that is synced faster than storage takes its pages leaves
- * room for others, also for those that come. Its own syncs go below meanwhile, and its MAP_SYNC stores wait.
+ * The last free pages are for files that have no more than their share (share.c), once so many are to be
+ * free. So a file that is synced faster than storage takes its pages leaves room for others, also for those
+ * that come. Its own syncs go below meanwhile, and its MAP_SYNC stores wait.
  * If such a wait is in vain, nothing is reserved until a page becomes free: tasks may hold all the others. If
  * one does become free, others may take it at once, time and again. So each wait in vain also entitles the
  * file to one page of those that are reserved.
@@ -20,6 +20,7 @@
 #include "alloc.h"
 #include "mapping.h"
 #include "page.h"
+#include "share.h"
 
 /* How long a task waits for a free page at a time, and in all. */
 #define FB_SPACE_WAIT		(5 * HZ)
@@ -46,26 +47,15 @@ bool fb_cache_low(struct fb_sb *fsb)
 	return READ_ONCE(fsb->nr_free) < fb_cache_watermark(fsb);
 }
 
-/**
- * fb_above_share() - whether a file has more than its share of the cache
- * @fi: the inode. Any context
- */
-bool fb_above_share(const struct fb_inode *fi)
-{
-	const struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
-
-	return READ_ONCE(fi->nr_pages) > fsb->ps.nr_pages / (READ_ONCE(fsb->nr_files_used) + 1);
-}
-
 /* True if there is a free page that the file may take. */
 static bool fb_may_take_page(const struct fb_inode *fi)
 {
 	const struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
-	unsigned long nr_free = READ_ONCE(fsb->nr_free);
 
 	/* Less than the watermark: only below that the worker makes pages free unasked. */
-	return nr_free && (nr_free >= fb_cache_part(fsb, FB_RESERVED) || !fb_above_share(fi) ||
-			   READ_ONCE(fsb->nothing_frees) || READ_ONCE(fi->waits_in_vain));
+	lockdep_assert_held(&fsb->lru_lock);
+	return fsb->nr_free && (fsb->nothing_frees || fi->waits_in_vain ||
+				fb_may_have(fi, fb_cache_part(fsb, FB_RESERVED)));
 }
 
 /**
@@ -139,7 +129,7 @@ void fb_age_begin(struct fb_inode *fi)
  * The page is the caller's until fb_page_put_free() or fb_pages_commit_and_insert().
  * Wakes the worker when pages run low. Doesn't sleep.
  *
- * Return: a page, or NULL if none is free, or if the free ones are for files with fewer pages.
+ * Return: a page, or NULL if none is free, or if the free ones are for files within their share.
  */
 struct fb_page *fb_page_alloc(struct fb_inode *fi)
 {
@@ -311,9 +301,15 @@ void fb_file_record_free(struct fb_sb *fsb, u32 file)
 
 static bool fb_has_space(const struct fb_inode *fi, int err)
 {
-	const struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
+	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
+	bool has;
 
-	return err == -EXFULL ? READ_ONCE(fsb->nr_files_used) < fsb->ps.nr_files : fb_may_take_page(fi);
+	if (err == -EXFULL)
+		return READ_ONCE(fsb->nr_files_used) < fsb->ps.nr_files;
+	spin_lock(&fsb->lru_lock);
+	has = fb_may_take_page(fi);
+	spin_unlock(&fsb->lru_lock);
+	return has;
 }
 
 /* A task has waited for a free page. Those that are reserved are for it now. */

@@ -6,7 +6,6 @@
 #include "../forebay.h"
 
 bool fb_cache_low(struct fb_sb *fsb);
-bool fb_above_share(const struct fb_inode *fi);
 unsigned long fb_cache_room(const struct fb_sb *fsb);
 void fb_cache_want_room(struct fb_sb *fsb, unsigned long pages);
 void fb_writeback_kick(struct fb_sb *fsb);

@@ -14,6 +14,7 @@
 #include "bad.h"
 #include "device.h"
 #include "mapping.h"
+#include "share.h"
 
 static int fb_cache_claim(struct fb_sb *fsb, struct fs_context *fc, const char *path)
 {
@@ -203,6 +204,7 @@ void fb_cache_close(struct fb_sb *fsb)
 
 	list_for_each_entry(page, &fsb->busy_pages, lru)
 		fb_page_unname(fsb, page);
+	fb_shares_end(fsb);
 	vfree(fsb->pages);
 	kvfree(fsb->files_used);
 	pm_range_unregister(&fsb->range);

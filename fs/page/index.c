@@ -63,6 +63,7 @@
 #include "mapping.h"
 #include "page.h"
 #include "record.h"
+#include "share.h"
 
 #define FB_HOT_MAX	64	/* sync calls for which a page stays mapped, at most */
 
@@ -86,6 +87,16 @@ static void fb_page_count(struct fb_sb *fsb, const struct fb_page *page, u32 sta
 		fsb->nr_resident_clean += n;
 	if (page->bad && status != FB_STATUS_FREE)
 		fsb->nr_lost += n;
+}
+
+/* A page that is not resident enters or leaves a file, or neither. */
+static void fb_page_share(struct fb_inode *fi, u32 old, u32 status)
+{
+	bool was_free = (old & FB_STATUS_STATE) == FB_STATUS_FREE;
+	bool is_free = (status & FB_STATUS_STATE) == FB_STATUS_FREE;
+
+	if (was_free != is_free)
+		fb_share_count(fi, was_free ? 1 : -1);
 }
 
 static void fb_page_enlist(struct fb_sb *fsb, struct fb_page *page, u32 status)
@@ -128,6 +139,8 @@ void fb_page_set(struct fb_inode *fi, struct fb_page *page, u32 status)
 		spin_lock(&fsb->lru_lock);
 		fb_page_count(fsb, page, old, -1);
 		fb_page_count(fsb, page, status, 1);
+		if (!page->resident)
+			fb_page_share(fi, old, status);
 		if ((status & FB_STATUS_STATE) == FB_STATUS_FREE) {
 			list_del_init(&page->lru);
 			page->owner = NULL;
@@ -186,6 +199,7 @@ void fb_page_set_resident(struct fb_inode *fi, struct fb_page *page, bool reside
 	xa_lock(&fi->index);
 	spin_lock(&fsb->lru_lock);
 	fb_page_count(fsb, page, page->status, -1);
+	fb_share_count(fi, resident ? -1 : 1);
 	page->resident = resident;
 	fb_page_count(fsb, page, page->status, 1);
 	fb_page_enlist(fsb, page, page->status);

@@ -4,6 +4,7 @@
 #define FOREBAY_PAGE_RECORD_H
 
 #include "../forebay.h"
+#include "share.h"
 
 void fb_record_attach(struct fb_inode *fi, u32 file, u32 generation, u64 size, struct file *wb_file);
 struct file *fb_record_file(struct fb_inode *fi);
@@ -23,11 +24,12 @@ static inline bool fb_may_cache(const struct fb_inode *fi)
 	return !IS_ENCRYPTED(fi->lower) && !IS_DAX(fi->lower);
 }
 
-/* The file's record is of use now: the worker gives the file a second chance. */
+/* The file and its record are of use now: the worker gives them a second chance. */
 static inline void fb_record_use(struct fb_inode *fi)
 {
 	if (!test_bit(FB_RECORD_USED, &fi->flags))
 		set_bit(FB_RECORD_USED, &fi->flags);
+	fb_share_use(fi);
 }
 
 /* The file has nothing more that storage has refused. */

@@ -69,6 +69,8 @@ struct inode *fb_alloc_inode(struct super_block *sb)
 	fi->lower = NULL;
 	fi->flags = 0;
 	fi->nr_pages = 0;
+	fi->nr_shared = 0;
+	fi->used_at = 0;
 	fi->nr_hot = 0;
 	fi->waits_in_vain = 0;
 	fi->flushes = 0;
@@ -195,7 +197,7 @@ void fb_evict_inode(struct inode *inode)
 	fb_pins_end(fi);
 	if (fi->file != FB_NO_FILE)
 		fb_orphan_deleted(fi);
-	WARN_ON_ONCE(fi->nr_pages);
+	WARN_ON_ONCE(fi->nr_pages || fi->nr_shared);
 	xa_destroy(&fi->index);
 	xa_destroy(&fi->stored_below);
 	if (fi->lower)

@@ -8,42 +8,62 @@
  * a file goes, its record goes too: the fsync that made the page clean made
  * the size durable.
  *
- * Pages that a sync call has brought go first: they cost their file a copy at the next sync. A page of an
- * attached range, or of a MAP_SYNC mapping, costs a fault that waits for storage. So these are spared, unless
- * their file has more than its share of the cache, or very few pages are free. Meanwhile the worker writes
- * files with others back, to have more that are clean.
+ * Files that have more than their share (page/share.c) give up pages, others don't. If fewer pages are free
+ * than page/alloc.c reserves, files within their share have taken those: then these give up pages, too.
+ * Meanwhile the worker writes files back that have more than their share, to have more pages that are clean.
+ *
+ * Pages that a sync call has brought cost their file a copy at the next sync. A page of an attached range, or
+ * of a MAP_SYNC mapping, costs a fault that waits for storage. So these are spared for longer, also if their
+ * file is idle.
  */
 #include "../page/alloc.h"
 #include "../page/entry.h"
 #include "../page/index.h"
+#include "../page/share.h"
 #include "../pin/belong.h"
 #include "../pin/lock.h"
 #include "../trace.h"
 #include "evict.h"
 #include "reclaim.h"
 
+/* No file is spared while less than one page in so many is free: some of those that alloc.c reserves. */
+#define FB_RECLAIM_FILES	24
 /* No page is spared while less than one in so many is free: half of what alloc.c reserves. */
 #define FB_RECLAIM_SPARES	32
 /* A file with more mappings and pins is not looked at to its end. */
 #define FB_STRETCHES		64
+/* Pages looked at under one hold of a spinlock. */
+#define FB_RECLAIM_LOOK		1024UL
+
+/* A walk over the clean pages, and the batch that it is at. */
+struct fb_reclaim {
+	unsigned long want;		/* so many pages shall be free */
+	bool spare_files;		/* that are within their share */
+	bool spare_ranges;		/* that belong in PMem */
+	unsigned long budget;		/* pages to look at still */
+	unsigned int nr;
+	struct fb_page *pages[FB_INVALIDATE_BATCH];
+};
 
 /* Takes up to a batch of reclaimable pages of one inode off the clean list's head. */
-static struct fb_inode *fb_reclaim_candidates(struct fb_sb *fsb, struct fb_page **pages, unsigned int *nr,
-					      unsigned long *budget)
+static struct fb_inode *fb_reclaim_candidates(struct fb_sb *fsb, struct fb_reclaim *walk)
 {
 	struct fb_inode *fi = NULL;
 	struct fb_page *page;
-	unsigned long once;	/* each page is looked at once: it must not be taken twice */
+	unsigned long share, once;	/* each page is looked at once: it must not be taken twice */
 
-	*nr = 0;
+	walk->nr = 0;
 	spin_lock(&fsb->lru_lock);
-	once = fsb->nr_clean - fsb->nr_resident_clean;
-	for (; once && *budget && *nr < FB_INVALIDATE_BATCH; once--) {
+	share = fb_share(fsb, walk->want);
+	once = min(fsb->nr_clean - fsb->nr_resident_clean, FB_RECLAIM_LOOK);
+	for (; once && walk->budget && walk->nr < FB_INVALIDATE_BATCH; once--) {
 		page = list_first_entry_or_null(&fsb->clean_pages, struct fb_page, lru);
 		if (!page || (fi && page->owner != fi))
 			break;
-		--*budget;
+		walk->budget--;
 		list_move_tail(&page->lru, &fsb->clean_pages);
+		if (walk->spare_files && fb_spares(page->owner, share))
+			continue;
 		if (page->referenced) {
 			page->referenced = false;
 			continue;
@@ -53,7 +73,7 @@ static struct fb_inode *fb_reclaim_candidates(struct fb_sb *fsb, struct fb_page 
 				continue;
 			fi = page->owner;
 		}
-		pages[(*nr)++] = page;
+		walk->pages[walk->nr++] = page;
 	}
 	spin_unlock(&fsb->lru_lock);
 	return fi;
@@ -67,18 +87,40 @@ static bool fb_is_reclaimable(struct fb_inode *fi, const struct fb_page *page, b
 	       !(spare && fb_belongs_in_pmem(fi, page->index, page->index));
 }
 
+/* Of a file, either all pages are spared, or only those that belong in PMem, or none. */
+enum fb_spared { FB_SPARED_ALL, FB_SPARED_MAPPED, FB_SPARED_NONE };
+
+static enum fb_spared fb_spared(const struct fb_inode *fi, unsigned long want)
+{
+	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
+	enum fb_spared spared = FB_SPARED_NONE;
+
+	spin_lock(&fsb->lru_lock);
+	if (fb_spares(fi, fb_share(fsb, want)))
+		spared = FB_SPARED_ALL;
+	else if (fb_may_have(fi, want))
+		spared = FB_SPARED_MAPPED;
+	spin_unlock(&fsb->lru_lock);
+	return spared;
+}
+
 /**
  * fb_reclaim_spares() - whether a file has only pages that are spared
  * @fi: the inode. Takes io_sem
+ * @want: how many pages shall be free
  *
  * Return: false also if it takes long to find out.
  */
-bool fb_reclaim_spares(struct fb_inode *fi)
+bool fb_reclaim_spares(struct fb_inode *fi, unsigned long want)
 {
+	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
 	pgoff_t at = 0, end = fb_pages_in_file(fi);
+	enum fb_spared spared = fb_spared(fi, want);
 	unsigned int stretches = 0;
 
-	if (fb_above_share(fi))
+	if (spared == FB_SPARED_ALL)
+		return READ_ONCE(fsb->nr_free) >= fb_cache_part(fsb, FB_RECLAIM_FILES);
+	if (spared == FB_SPARED_NONE)
 		return false;
 	down_read(&fi->io_sem);
 	while (at < end && stretches++ < FB_STRETCHES && fb_skip_stretch(fi, &at, end - 1))
@@ -88,16 +130,17 @@ bool fb_reclaim_spares(struct fb_inode *fi)
 }
 
 /* Reclaims those candidates that are still clean and still belong to the inode. */
-static unsigned int fb_reclaim_from(struct fb_inode *fi, struct fb_page **pages, unsigned int nr, bool spare)
+static unsigned int fb_reclaim_from(struct fb_inode *fi, struct fb_reclaim *walk)
 {
+	bool spare = walk->spare_ranges && fb_spared(fi, walk->want) != FB_SPARED_NONE;
 	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
+	struct fb_page **pages = walk->pages;
 	unsigned int i, kept = 0;
 
-	spare = spare && !fb_above_share(fi);
 	if (!mutex_trylock(&fi->wb_lock))	/* fb_wb_lock_soon() tells why */
 		return 0;
 	down_write(&fi->io_sem);
-	for (i = 0; i < nr; i++) {
+	for (i = 0; i < walk->nr; i++) {
 		if (!fb_is_reclaimable(fi, pages[i], spare))
 			continue;
 		unmap_mapping_pages(fi->lower->i_mapping, pages[i]->index, 1, false);
@@ -112,26 +155,32 @@ static unsigned int fb_reclaim_from(struct fb_inode *fi, struct fb_page **pages,
 		fb_evict_record(fi);
 	mutex_unlock(&fi->wb_lock);
 	fb_count(fsb, FB_PAGES_RECLAIMED, kept);
+	fb_share_given_up(fsb, kept);
 	return kept;
 }
 
 /* Gives clean pages up until so many are free. Each page is looked at twice at most. */
-static unsigned int fb_reclaim_pass(struct fb_sb *fsb, unsigned long want, bool spare)
+static unsigned int fb_reclaim_pass(struct fb_sb *fsb, unsigned long want, bool spare_files,
+				    bool spare_ranges)
 {
-	unsigned long budget = 2 * READ_ONCE(fsb->nr_clean);
-	struct fb_page *pages[FB_INVALIDATE_BATCH];
-	unsigned int nr, done = 0;
+	struct fb_reclaim walk = {
+		.want = want, .spare_files = spare_files, .spare_ranges = spare_ranges,
+		.budget = 2 * READ_ONCE(fsb->nr_clean) };
+	unsigned int done = 0;
+	unsigned long before;
 	struct fb_inode *fi;
 
-	while (READ_ONCE(fsb->nr_free) < want && budget) {
-		fi = fb_reclaim_candidates(fsb, pages, &nr, &budget);
-		if (!fi)
+	do {
+		before = walk.budget;
+		if (READ_ONCE(fsb->nr_free) >= want)
 			break;
-		if (nr)
-			done += fb_reclaim_from(fi, pages, nr, spare);
-		iput(&fi->vfs_inode);
+		fi = fb_reclaim_candidates(fsb, &walk);
+		if (fi) {
+			done += fb_reclaim_from(fi, &walk);
+			iput(&fi->vfs_inode);
+		}
 		cond_resched();
-	}
+	} while (walk.budget != before);
 	return done;
 }
 
@@ -144,7 +193,8 @@ static unsigned int fb_reclaim_pass(struct fb_sb *fsb, unsigned long want, bool 
  */
 unsigned int fb_reclaim(struct fb_sb *fsb, unsigned long want)
 {
-	unsigned int done = fb_reclaim_pass(fsb, want, true);
+	unsigned int done = fb_reclaim_pass(fsb, want, true, true);
 
-	return done + fb_reclaim_pass(fsb, min(want, fb_cache_part(fsb, FB_RECLAIM_SPARES)), false);
+	done += fb_reclaim_pass(fsb, min(want, fb_cache_part(fsb, FB_RECLAIM_FILES)), false, true);
+	return done + fb_reclaim_pass(fsb, min(want, fb_cache_part(fsb, FB_RECLAIM_SPARES)), false, false);
 }

@@ -5,7 +5,7 @@
 
 #include "../forebay.h"
 
-bool fb_reclaim_spares(struct fb_inode *fi);
+bool fb_reclaim_spares(struct fb_inode *fi, unsigned long want);
 unsigned int fb_reclaim(struct fb_sb *fsb, unsigned long want);
 
 #endif

@@ -7,8 +7,8 @@
  * pages, if less than an eighth is free until a quarter is, and for a large sync until that has room
  * (fb_cache_want_room()). Then it takes file records back, until a quarter of them are free (records.c). It
  * writes pages back if free and clean pages together are less than a quarter of the cache, until they are
- * half of it; and if less than an eighth is still free, because reclaim spares what is clean (reclaim.c). Of
- * all these, resident pages are no part.
+ * half of it; and if less than an eighth is still free, or a large sync hasn't room, because reclaim spares
+ * what is clean (reclaim.c). Of all these, resident pages are no part.
  *
  * While a file's turn takes long (turn.c), the worker comes again soon. What that turn has made clean by then
  * can be given up.
@@ -27,6 +27,8 @@
 
 /* In jiffies. The worker looks again after this if files are still at their turn, or had one in vain. */
 #define FB_TURN_LOOK	(HZ / 10)
+/* So many pages are clean that were not: reclaim may find some. */
+#define FB_TURNS_CLEANED	64
 
 /* True if free and clean pages are less than so many quarters of the cache. */
 static bool fb_ready_is_short(struct fb_sb *fsb, unsigned int of_four)
@@ -50,34 +52,50 @@ static bool fb_writeback_wanted(struct fb_sb *fsb, unsigned int of_four)
 	return out_of_sync && (fb_cache_low(fsb) || fb_ready_is_short(fsb, of_four));
 }
 
-/* Visits every file once, or until enough is clean. Returns whether a file's turn takes long. */
-static bool fb_writeback_round(struct fb_sb *fsb)
+/* True if so many pages are not free, and some that are out-of-sync could be. */
+static bool fb_is_short_of(struct fb_sb *fsb, unsigned long want)
 {
+	return READ_ONCE(fsb->nr_free) < want && READ_ONCE(fsb->nr_out_of_sync);
+}
+
+/*
+ * Visits every file once, or until enough is clean, and so many pages are free. Returns whether a file's turn
+ * takes long.
+ */
+static bool fb_writeback_round(struct fb_sb *fsb, unsigned long want)
+{
+	unsigned long free = max(want, fb_cache_part(fsb, 4));
 	struct fb_walk walk;
 	struct fb_inode *fi;
-	bool busy = false;
+	unsigned long clean = READ_ONCE(fsb->nr_clean);
+	bool spared, busy = false;
 
 	fb_walk_begin(fsb, &fsb->inodes, &walk);
-	while (fb_writeback_wanted(fsb, 2) && (fi = fb_walk_next(fsb, &walk))) {
+	while ((fb_is_short_of(fsb, want) || fb_writeback_wanted(fsb, 2)) &&
+	       (fi = fb_walk_next(fsb, &walk))) {
+		spared = fb_reclaim_spares(fi, free);
 		/* If enough is clean, others are wanted that reclaim doesn't spare. */
-		if (fb_ready_is_short(fsb, 2) || !fb_reclaim_spares(fi))
+		if (fb_ready_is_short(fsb, 2) || !spared)
 			busy = fb_turn(fi, NULL) || busy;
 		iput(&fi->vfs_inode);
-		if (fb_cache_low(fsb))
-			fb_reclaim(fsb, fb_cache_part(fsb, 4));
+		/* After a file that is spared there is more to give up only if other turns have ended. */
+		if (spared && READ_ONCE(fsb->nr_clean) < clean + FB_TURNS_CLEANED)
+			continue;
+		if (fb_cache_low(fsb) || fb_is_short_of(fsb, want))
+			fb_reclaim(fsb, free);
+		clean = READ_ONCE(fsb->nr_clean);
 	}
 	fb_walk_end(fsb, &walk);
 	return busy;
 }
 
-/* Clean pages become free ones. */
-static void fb_make_free(struct fb_sb *fsb)
+/* Clean pages become free ones. Returns how many shall be free for a large sync. */
+static unsigned long fb_make_free(struct fb_sb *fsb)
 {
-	unsigned long want = xchg(&fsb->want_free, 0);
+	unsigned long room = xchg(&fsb->want_free, 0);
 
-	if (fb_cache_low(fsb))
-		want = max(want, fb_cache_part(fsb, 4));
-	fb_reclaim(fsb, want);
+	fb_reclaim(fsb, fb_cache_low(fsb) ? max(room, fb_cache_part(fsb, 4)) : room);
+	return room;
 }
 
 /**
@@ -92,20 +110,23 @@ void fb_writeback_work(struct work_struct *work)
 {
 	struct fb_sb *fsb = container_of(to_delayed_work(work), struct fb_sb, writeback_work);
 	struct percpu_counter *cleaned = &fsb->counters[FB_PAGES_WRITTEN_BACK];
+	unsigned long room;
 	bool busy;
 	s64 before;
 
 	fb_take_busy(fsb);
 	if (fb_cache_low(fsb) && READ_ONCE(fsb->pins.charged))
 		fb_pins_refresh_all(fsb);
-	fb_make_free(fsb);
+	room = fb_make_free(fsb);
 	if (fb_records_low(fsb))
 		fb_records_reclaim(fsb);
+	if (fb_is_short_of(fsb, room))
+		fb_writeback_round(fsb, room);
 	if (!fb_writeback_wanted(fsb, 1))
 		return;
 	while (fb_writeback_wanted(fsb, 2)) {
 		before = percpu_counter_sum(cleaned);
-		busy = fb_writeback_round(fsb);
+		busy = fb_writeback_round(fsb, 0);
 		if (!busy && percpu_counter_sum(cleaned) != before)
 			continue;
 		if (busy || fb_ready_is_short(fsb, 2))

@@ -9,11 +9,12 @@ import time
 import pytest
 from conftest import clean_up
 from libc import MAP_SHARED_VALIDATE, MAP_SYNC, Mapping, drop, pages, store_and_hold
-from stack import MOUNT, PAGE, Stack, small_cache
+from stack import MOUNT, PAGE, Stack, run, small_cache
 
 CACHE_MIB = 16
 STREAM_PAGES = 4 * (CACHE_MIB << 20) // PAGE
 PIECE = 16      # pages that the stream changes at a time
+SMALL_FILES = 3000
 RESERVED = (CACHE_MIB << 20) // PAGE // 18      # a little less than the sixteenth that is kept: the cache has tables, too
 
 
@@ -27,9 +28,9 @@ def little_fixture(request):
     clean_up()
 
 
-def sync_pieces(fd):
+def sync_pieces(fd, size=STREAM_PAGES):
     """Overwrites pieces one after the other, and syncs each; yields after each."""
-    for piece in range(STREAM_PAGES // PIECE):
+    for piece in range(size // PIECE):
         os.pwrite(fd, b"s" * PIECE * PAGE, piece * PIECE * PAGE)
         os.fdatasync(fd)
         yield
@@ -120,6 +121,53 @@ def test_spared_pages_are_not_written_in_vain(little):
         print(f"{store} stores to {files * hot} pages, {synced} syncs: {written} pages were written back")
         assert store > files * hot
         assert written < files * hot // 2
+
+
+def make_small_files(stack):
+    """Thousands of files with a page each, which is in PMem."""
+    stack.umount()
+    run(f"forebay format --force --files {2 * SMALL_FILES} {stack.cache}")
+    stack.mount()
+    for again in range(2):      # the first sync after the creation goes below
+        for number in range(SMALL_FILES):
+            with open(MOUNT / f"small{number}", "r+b" if again else "xb", buffering=0) as small:
+                small.write(b"%d" % again * PAGE)
+                os.fsync(small)
+    assert stack.value("files_used") == SMALL_FILES
+
+
+@pytest.mark.parametrize("little", [32], indirect=True)
+def test_database_beside_small_files_and_a_stream(little):
+    """Beside thousands of small files, and a stream through a file of four times the cache, a database has no more than its max-min
+    share: a quarter of what the small files leave. It is synced now and then, loses no page, and finds the last sixteenth for more."""
+    total = little.value("pages_total")
+    database, size = (total - SMALL_FILES) // 4, 4 * total // PIECE * PIECE
+    make_small_files(little)
+    with open(MOUNT / "database", "w+b", buffering=0) as base, open(MOUNT / "stream", "w+b", buffering=0) as stream:
+        base.write(b"0" * database * PAGE)
+        stream.write(b"0" * size * PAGE)
+        os.fsync(base)
+        os.fsync(stream)
+        for _ in sync_pieces(base.fileno(), database):
+            pass
+        little.drain()
+        had = pages(base.fileno())
+        assert had > database - PIECE
+        left = []
+        for number, _ in enumerate(sync_pieces(stream.fileno(), size)):
+            if not number % 4:
+                left.append(pages(base.fileno()))
+                os.pwrite(base.fileno(), b"%08d" % number * (PAGE // 8), number * 97 % had * PAGE)
+                os.fdatasync(base)
+        print(f"the database has {left[-1]} of {had} pages, at least {min(left)}; the stream {pages(stream.fileno())}")
+        assert little.value("pages_reclaimed") > size // 4
+        assert min(left) == had
+        full = little.value("cache_full")
+        for page in range(total // 64):
+            os.pwrite(base.fileno(), b"m" * PAGE, (database + page) * PAGE)
+            os.fdatasync(base)
+        assert little.value("cache_full") == full
+        assert pages(base.fileno()) >= had + total // 64
 
 
 def take_and_free(path):
