@@ -158,12 +158,12 @@ EXPERIMENTS = {
     "locked": Experiment(
         "a task with locked pages beside one that thrashes",
         ("locked-alone", "locked-beside", "unlocked-beside"), ("forebay-small",),
-        (Target("locked-beside", "forebay-small", 0.9, "forebay-small", "locked-alone"),), seconds=5, rounds=3),
+        (Target("locked-beside", "forebay-small", 0.9, "forebay-small", "locked-alone"),), seconds=5, rounds=3, only=True),
     "share": Experiment(
         "small synced writes beside a task that goes through four times the cache; nothing is pinned",
         ("synced-alone", "synced-beside-computing", "synced-beside-synced", "synced-beside-stored"), ("forebay-small",),
         tuple(Target(workload, "forebay-small", 0.9, "forebay-small", "synced-alone")
-              for workload in ("synced-beside-synced", "synced-beside-stored")), seconds=5, rounds=3),
+              for workload in ("synced-beside-synced", "synced-beside-stored")), seconds=5, rounds=3, only=True),
     "interface": Experiment(
         "loads and stores to emulated memory, io_uring to the SSD: bandwidth and processor time (hybrid-storage-thesis 3.1)",
         INTERFACE, ("bare-ssd", "forebay-emu"), seconds=1.5, budget=900),
