@@ -57,6 +57,31 @@ static void fb_direct_finish(struct fb_direct *direct)
 	orig->ki_complete(orig, result);
 }
 
+/*
+ * A synchronous request by the lower file's own method, under the checks that the VFS has made above. The
+ * backing_file_*() functions make them all again, which a direct write of 4 KiB to a fast disk notices. A
+ * read needs no @ctx.
+ */
+static ssize_t fb_direct_now(struct file *lower, struct fb_direct *direct, struct iov_iter *piece, int flags,
+			     struct backing_file_ctx *ctx)
+{
+	struct kiocb below;
+	ssize_t ret;
+
+	kiocb_clone(&below, &direct->iocb, lower);
+	below.ki_flags = flags;
+	if (iov_iter_rw(piece) == ITER_DEST) {
+		ret = lower->f_op->read_iter(&below, piece);
+	} else {
+		file_start_write(lower);
+		ret = lower->f_op->write_iter(&below, piece);
+		file_end_write(lower);
+		compat_end_write(ctx, &direct->iocb, below.ki_pos, ret);
+	}
+	direct->iocb.ki_pos = below.ki_pos;
+	return ret;
+}
+
 /* True of a read that would have had to wait; fb_direct_read_again() does. */
 static bool fb_direct_must_wait(const struct fb_direct *direct)
 {
@@ -67,13 +92,10 @@ static bool fb_direct_must_wait(const struct fb_direct *direct)
 static void fb_direct_read_again(struct fb_direct *direct)
 {
 	struct file *lower = fb_lower_file(direct->orig->ki_filp);
-	struct kiocb below;
+	int flags = direct->iocb.ki_flags & ~IOCB_NOWAIT;
 
-	kiocb_clone(&below, &direct->iocb, lower);
-	below.ki_complete = NULL;
-	below.ki_flags &= ~IOCB_NOWAIT;
-	direct->result = lower->f_op->read_iter(&below, &direct->iter);
-	direct->orig->ki_pos = below.ki_pos;
+	direct->result = fb_direct_now(lower, direct, &direct->iter, flags, NULL);
+	direct->orig->ki_pos = direct->iocb.ki_pos;
 }
 
 static void fb_direct_work(struct work_struct *work)
@@ -235,30 +257,6 @@ static ssize_t fb_direct_end(struct fb_direct *direct, struct iov_iter *iter, ss
 	}
 	fb_range_unlock(&direct->fi->ranges, &direct->range);
 	fb_direct_free(direct);
-	return ret;
-}
-
-/*
- * A synchronous request by the lower file's own method, under the checks that the VFS has made above. The
- * backing_file_*() functions make them all again, which a direct write of 4 KiB to a fast disk notices.
- */
-static ssize_t fb_direct_now(struct file *lower, struct fb_direct *direct, struct iov_iter *piece, int flags,
-			     struct backing_file_ctx *ctx)
-{
-	struct kiocb below;
-	ssize_t ret;
-
-	kiocb_clone(&below, &direct->iocb, lower);
-	below.ki_flags = flags;
-	if (iov_iter_rw(piece) == ITER_DEST) {
-		ret = lower->f_op->read_iter(&below, piece);
-	} else {
-		file_start_write(lower);
-		ret = lower->f_op->write_iter(&below, piece);
-		file_end_write(lower);
-		compat_end_write(ctx, &direct->iocb, below.ki_pos, ret);
-	}
-	direct->iocb.ki_pos = below.ki_pos;
 	return ret;
 }
 
