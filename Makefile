@@ -65,7 +65,7 @@ test: ## what CI runs: crash states and units on the host; semantics, the comman
 	scripts/setup --for test
 	@$(MAKE) --no-print-directory modules tools
 	@$(MAKE) --no-print-directory test-core test-host test-tools
-	tests/run --short --boot calls,interface,emu,names,agree,attack
+	tests/run --short --jobs 2 --boot names,attack,emu,calls,interface,agree
 	tests/powercut/run $(or $(N),4) --fs ext4,xfs
 	tests/powercut/run 2 --flushed --fs ext4
 	tests/powercut/run $(or $(N),4) --names --cut-replay --fs ext4,xfs
@@ -105,7 +105,7 @@ test-tools: modules tools ## the forebay command, on images, also those of old c
 	vm/run --pmem 128M --kernel $(KERNEL) --silence 900 -- $(PYTEST) tests/tools/guest
 
 test-core: ## run the tests of core/ on the host: every crash state, with sanitizers
-	@$(MAKE) --no-print-directory -C tests/core check
+	@$(MAKE) --no-print-directory -j2 -C tests/core check
 
 test-vm: modules ## the file system's semantics, coherence, errors, in the guest (KERNEL=debug: under KASAN and lockdep)
 	scripts/setup --for recipes
