@@ -85,7 +85,7 @@ test-cluster: ## etcd, PostgreSQL, Redis, DRBD and NVMe over TCP on machines who
 	@$(MAKE) --no-print-directory modules tools
 	$(PYTEST) tests/cluster vm/tests/test_cluster.py
 	tests/cluster/run $(CLUSTER)
-	tests/cluster/run --data tmpfs --failovers 0 --network 0 --expect-loss
+	tests/cluster/run --data tmpfs --failovers 0 --network 0 --replaced 0 --expect-loss
 	tests/cluster/failover --faults isolate_primary cut_both
 	tests/cluster/failover --asynchronous --faults isolate_primary --expect-loss
 	tests/cluster/failover --engines drbd --faults cut_both isolate_primary

@@ -78,6 +78,10 @@ class EtcdCluster:
         self._wait_for_members()
         return node.name
 
+    def replace(self, clients):
+        """Any node's power and both its devices: a new member with empty ones takes its place."""
+        return self._cut(self._chance.choice(self._cluster.nodes), clients, "replaced")
+
     def connect(self, number):
         return etcd.Connection(self.ports[number - 1])
 
@@ -87,11 +91,14 @@ class EtcdCluster:
             self._start(node, state)
         self._wait_for_members()
 
-    def _cut(self, node, clients):
+    def _cut(self, node, clients, comes_back="again"):
         node.cut()
         self._wait_for_work(clients)
+        if comes_back == "replaced":
+            other = next(other for other in self._cluster.nodes if other is not node)
+            other.run(f"{MEMBER} forget {node.name}")
         node.boot().answers()
-        self._start(node, "again")
+        self._start(node, comes_back)
         self._wait_for_members()
         return node.name
 
