@@ -31,6 +31,7 @@
 #include "dir.h"
 #include "file.h"
 #include "inode.h"
+#include "mount.h"
 #include "namei.h"
 
 static struct kmem_cache *fb_inode_cache;
@@ -156,7 +157,7 @@ static void fb_inode_set_operations(struct inode *inode, umode_t mode, dev_t rde
  * Pages that were found for it at mount are its own before another task sees it.
  *
  * Return: a referenced inode, or an ERR_PTR: -ESTALE if @lower is going away,
- * -ENOMEM, or why its recovered pages can't be served.
+ * -ENOMEM, -EBUSY if another mount serves it, or why its recovered pages can't be served.
  */
 struct inode *fb_iget(struct super_block *sb, struct inode *lower)
 {
@@ -177,7 +178,8 @@ struct inode *fb_iget(struct super_block *sb, struct inode *lower)
 	fb_copy_attr(inode);
 	if (S_ISREG(inode->i_mode)) {
 		i_size_write(inode, i_size_read(lower));
-		err = fb_recover_attach(FB_I(inode));
+		err = fb_served_elsewhere(FB_SB(sb), lower, fb_inode_test) ? -EBUSY :
+		      fb_recover_attach(FB_I(inode));
 		if (err) {
 			iget_failed(inode);
 			return ERR_PTR(err);

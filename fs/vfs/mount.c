@@ -95,6 +95,37 @@ static int fb_register_mount(struct fb_sb *fsb, struct fs_context *fc, const str
 }
 
 /**
+ * fb_served_elsewhere() - whether another mount has an inode of a lower file
+ * @fsb: the mount that asks, and has an inode itself
+ * @lower: the lower inode
+ * @test: as for iget5_locked()
+ *
+ * A file may have names in the directories of two mounts. If both ask at once, the answer is true for one of
+ * them at least.
+ */
+bool fb_served_elsewhere(struct fb_sb *fsb, struct inode *lower, int (*test)(struct inode *, void *))
+{
+	struct fb_sb *other;
+	bool served = false;
+
+	if (lower->i_nlink < 2)
+		return false;
+	mutex_lock(&fb_mounts_lock);
+	rcu_read_lock();
+	list_for_each_entry(other, &fb_mounts, mounts) {
+		if (other == fsb || !other->sb ||
+		    !find_inode_rcu(other->sb, (unsigned long)lower, test, lower))
+			continue;
+		pr_warn_ratelimited("%s: inode %llu has a name in the directory of another mount, too (cache %s): it is used there\n",
+				    fsb->cache_name, (u64)lower->i_ino, other->cache_name);
+		served = true;
+	}
+	rcu_read_unlock();
+	mutex_unlock(&fb_mounts_lock);
+	return served;
+}
+
+/**
  * fb_choose_lower() - find the lower directory, and see that it can be one
  * @fsb: the mount; gets a private mount of it
  * @fc: its context

@@ -8,6 +8,7 @@
 #include "../forebay.h"
 
 int fb_choose_lower(struct fb_sb *fsb, struct fs_context *fc, struct ps_handle *root);
+bool fb_served_elsewhere(struct fb_sb *fsb, struct inode *lower, int (*test)(struct inode *, void *));
 void fb_forget_lower(struct fb_sb *fsb);
 int fb_bind(struct fb_sb *fsb, struct fs_context *fc, const struct ps_handle *root);
 

@@ -33,7 +33,8 @@ static int fb_xattr_get(const struct xattr_handler *handler, struct dentry *dent
 /*
  * Not with the caller's credentials. A write to a file removes its security.capability, and the writer may
  * have no right to do that by a call. A capability that was set in a user namespace has been translated
- * already.
+ * already. The VFS leaves the names of the system class to the file system (f2fs: system.advise), which would
+ * see the mounter's rights: the owner alone may set them.
  */
 static int fb_xattr_set(const struct xattr_handler *handler, struct mnt_idmap *idmap,
 			struct dentry *dentry, struct inode *inode, const char *name,
@@ -44,6 +45,9 @@ static int fb_xattr_set(const struct xattr_handler *handler, struct mnt_idmap *i
 	const struct cred *old;
 	int err;
 
+	if (!strncmp(name, XATTR_SYSTEM_PREFIX, XATTR_SYSTEM_PREFIX_LEN) &&
+	    !inode_owner_or_capable(idmap, inode))
+		return -EPERM;
 	/*
 	 * Else writing back might take a new capability away. Before the freeze protection below, as
 	 * writing back does.

@@ -58,6 +58,16 @@ struct fb_batch {
 	u8 bounce[FB_BOUNCE_PAGES * PAGE_SIZE];
 };
 
+/*
+ * True if the page must be written. A page without space was copied from a clean folio, and not changed
+ * since. The lower file has the same bytes, unless storage has refused a write of that file: then the folio
+ * may be clean although it was never written.
+ */
+static bool fb_is_changed(const struct fb_inode *fi, const struct fb_page *page)
+{
+	return page->has_space || READ_ONCE(fi->lower->i_mapping->wb_err);
+}
+
 /* Step 1. Returns false when no page with the mark is left in the range. */
 static bool fb_batch_begin(struct fb_inode *fi, struct fb_batch *batch)
 {
@@ -85,7 +95,7 @@ static bool fb_batch_begin(struct fb_inode *fi, struct fb_batch *batch)
 		unmap_mapping_pages(fi->lower->i_mapping, first, last - first + 1, false);
 	}
 	for (unsigned int i = 0; i < batch->nr; i++) {
-		__assign_bit(i, batch->changed, batch->pages[i]->has_space);
+		__assign_bit(i, batch->changed, fb_is_changed(fi, batch->pages[i]));
 		fb_page_begin_writeback(fi, batch->pages[i]);
 	}
 	ps_fence(&FB_SB(fi->vfs_inode.i_sb)->ps);

@@ -2,6 +2,7 @@
 """Storage refuses what one file has in PMem: those pages stay there, whoever is told of the error; other files' pages are written."""
 
 import contextlib
+import errno
 import os
 import re
 import threading
@@ -10,7 +11,7 @@ import time
 import pytest
 from beside import CACHE_MIB, other_file, store_in_all
 from conftest import clean_up
-from libc import drop, pages, syncfs
+from libc import drop, error_of, pages, syncfs
 from stack import LOWER, MOUNT, PAGE, SSD, Stack, run, small_cache
 
 SECTORS = 512 * 2048
@@ -101,6 +102,33 @@ def test_error_that_another_fsync_is_told(failing):
     os.close(fd)
     run("echo 3 > /proc/sys/vm/drop_caches")
     assert (LOWER / "f").read_bytes() == b"s" * number * PAGE
+
+
+def test_page_that_the_lower_file_system_could_not_write(failing):
+    """Storage refuses volatile pages, and the lower file system takes them for clean. A sync call tells of that, and moves them into
+    PMem. They are written when storage takes them again."""
+    number = 8
+    fd = os.open(MOUNT / "f", os.O_RDWR | os.O_CREAT)
+    os.pwrite(fd, b"o" * number * PAGE, 0)
+    os.fsync(fd)
+    failing.drain()
+    drop(fd)
+    break_file("f")
+    os.pwrite(fd, b"n" * number * PAGE, 0)
+    lower = os.open(LOWER, os.O_RDONLY)
+    error_of(syncfs, lower)
+    os.close(lower)
+    assert error_of(os.fsync, fd) == errno.EIO
+    assert pages(fd) == number
+    table([])
+    run(f"forebay drain {MOUNT}", False)    # may tell of the old error
+    error_of(os.fsync, fd)
+    os.fsync(fd)
+    failing.drain()
+    os.close(fd)
+    failing.umount()
+    run("echo 3 > /proc/sys/vm/drop_caches")
+    assert (LOWER / "f").read_bytes() == b"n" * number * PAGE
 
 
 def test_error_stays_beside_success(failing):

@@ -13,9 +13,9 @@ import time
 import pytest
 from clock import BY_THE_CLOCK
 from libc import (IOC_ATTACH, IOC_DETACH, IOC_DROP, IOC_INFO, IOC_PIN, IOC_UNPIN, LOCKED, MAP_SHARED_VALIDATE,
-                  MAP_SYNC, MAPPED, PROT_READ, Mapping, drop, info, on_range, pages)
+                  MAP_SYNC, MAPPED, PROT_READ, Mapping, drop, error_of, info, on_range, pages)
 from other_user import as_user, begin, value_of
-from stack import PAGE
+from stack import MOUNT, PAGE
 
 STRANGER, OWNER = 1234, 1235
 CALLS = {
@@ -218,3 +218,15 @@ def test_giving_up_holds_nothing_up(folder):
     print(times)
     for worst, whole in times.values():
         assert worst < 0.01 + whole / 4
+
+
+@pytest.mark.parametrize("stack", [{"fs": "f2fs"}], indirect=True)
+def test_system_attributes_are_the_owners(stack):
+    """Attributes of the system class, which the VFS leaves to the file system: f2fs lets the owner alone set its own."""
+    del stack
+    path = MOUNT / "f"
+    path.write_bytes(b"x")
+    os.chown(path, OWNER, OWNER)
+    os.chmod(path, 0o666)
+    assert as_user(STRANGER, lambda: error_of(os.setxattr, path, "system.advise", b"\1")) == errno.EPERM
+    assert as_user(OWNER, lambda: error_of(os.setxattr, path, "system.advise", b"\1")) == 0

@@ -16,12 +16,14 @@ MKFS = {
     "ext2": "mkfs.ext2 -Fq -b 4096 -E nodiscard {device} {mib}M",
     "xfs": "mkfs.xfs -fqK -d size={mib}m {device}",
     "btrfs": "mkfs.btrfs -fqK -b {mib}M {device}",
+    "f2fs": "mkfs.f2fs -fq {device}",
 }
 FSCK = {
     "ext4": "e2fsck -fn {device}",
     "ext2": "e2fsck -fn {device}",
     "xfs": "xfs_repair -n {device}",
     "btrfs": "btrfs check --readonly {device}",
+    "f2fs": "fsck.f2fs --dry-run {device}",
 }
 
 

@@ -10,7 +10,7 @@ import threading
 import time
 
 import pytest
-from libc import FIFREEZE, FITHAW, MAP_SHARED_VALIDATE, MAP_SYNC, Mapping
+from libc import FIFREEZE, FITHAW, MAP_SHARED_VALIDATE, MAP_SYNC, Mapping, error_of
 from mapped import small_device
 from other_user import NOBODY, python_as, run_as
 from stack import LOWER, MOUNT, PAGE, PMEM, block_name, fails, run, small_cache
@@ -290,6 +290,32 @@ def test_one_memory_under_two_names(stack):
     stack.cache = alias
     stack.mount()
     assert (MOUNT / "f").read_bytes()[:2] == b"Rx"
+
+
+def test_hard_link_in_two_mounts(stack):
+    """A file with names in the directories of two mounts is served by one of them. The other one would know neither its page cache nor
+    its pages in PMem."""
+    stack.umount()
+    for folder in ("a", "b"):
+        (LOWER / folder).mkdir()
+    (LOWER / "a/f").write_bytes(b"0" * PAGE)
+    os.link(LOWER / "a/f", LOWER / "b/g")
+    (LOWER / "b/alone").write_bytes(b"1")
+    os.link(LOWER / "b/alone", LOWER / "b/twice")
+    os.makedirs("/mnt/fb2", exist_ok=True)
+    stack.cache, second = small_device("first", 8, PMEM), small_device("second", 8, PMEM, 16)
+    for cache, folder, point in ((stack.cache, "a", MOUNT), (second, "b", "/mnt/fb2")):
+        run(f"forebay format --force {cache} && mount -t forebay -o cache={cache} {LOWER}/{folder} {point}")
+    synced(MOUNT / "f", b"x" * PAGE)
+    for _ in range(2):
+        assert error_of(os.stat, "/mnt/fb2/g") == errno.EBUSY
+    assert os.stat("/mnt/fb2/alone").st_nlink == 2
+    synced("/mnt/fb2/twice", b"y" * PAGE)
+    stack.umount()
+    assert (LOWER / "b/g").read_bytes()[:2] == b"Rx"
+    synced("/mnt/fb2/g", b"z" * PAGE)
+    run("umount /mnt/fb2")
+    assert (LOWER / "a/f").read_bytes()[:2] == b"Rz"
 
 
 def test_status_tells(stack):
