@@ -188,6 +188,9 @@ def test_fio_had_too_few_in_flight(said, tmp_path):
 def test_a_folder_is_no_device(tmp_path):
     with pytest.raises(RuntimeError, match="no block device"):
         systems.check_mounted("bare-ssd", str(tmp_path), "")
+    with pytest.raises(RuntimeError, match="no character device"):
+        systems.check_mounted("devdax", str(tmp_path), "")
+    systems.check_mounted("devdax", "/dev/null", "")
 
 
 def test_real_programs_are_understood(tmp_path):
