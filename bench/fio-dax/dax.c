@@ -179,7 +179,10 @@ static void dax_unpin(struct dax_pin *pin)
 	pthread_mutex_unlock(&pins_lock);
 }
 
-/* Pins the job's part, and maps each page of a DAX mapping, so that stores take no page faults. */
+/*
+ * Pins the job's part, and maps each of its pages if the program flushes, so that stores take no page faults.
+ * Before msync() that would only make each page dirty once more, in the mapping of each thread.
+ */
 static int dax_prepare(struct thread_data *td, struct fio_file *f, struct dax_mapping *map)
 {
 	const struct dax_options *o = td->eo;
@@ -193,7 +196,7 @@ static int dax_prepare(struct thread_data *td, struct fio_file *f, struct dax_ma
 		td_verror(td, err, "dax_pin");
 		return 1;
 	}
-	if (o->dax && td_write(td) && madvise(part, f->io_size + lead, MADV_POPULATE_WRITE)) {
+	if (by_fence(o) && td_write(td) && madvise(part, f->io_size + lead, MADV_POPULATE_WRITE)) {
 		td_verror(td, errno, "MADV_POPULATE_WRITE");
 		return 1;
 	}
