@@ -68,9 +68,9 @@ def test_a_cache_that_was_not_written_back():
 def test_mapsync_must_have_mapped_pmem_on_forebay():
     assert ranges.sync_times("MAP_SYNC\n7\n5\n", True) == [5, 7]
     assert ranges.sync_times("MAP_SHARED\n5\n", False) == [5]
-    for said, dax in (("MAP_SHARED\n5\n", True), ("MAP_SYNC\n", True), ("MAP_SHARED\n", False)):
+    for said, must in (("MAP_SHARED\n5\n", True), ("MAP_SYNC\n", True), ("MAP_SHARED\n", False)):
         with pytest.raises(ValueError, match="mapsync"):
-            ranges.sync_times(said, dax)
+            ranges.sync_times(said, must)
 
 
 INFO = "# Persistence\r\naof_enabled:{}\r\naof_last_write_status:{}\r\naof_current_size:4711\r\n"
