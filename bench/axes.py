@@ -22,8 +22,10 @@ AXES = (
     (r"memory-(?P<f>(?:seq|rand)(?:read|write))-(?P<x>\d+)", "bytes a chunk", "memory, {f}"),
     (r"kv-(?P<f>hash|tree)-(?P<x>\d+)", "bytes a value", "persistent key-value store, {f}"),
     (r"flush-(?P<f>[a-z]+)-(?P<x>\d+)", "bytes flushed and fenced", "flushes, {f}"),
-    (r"blocks-(?P<x>\d+)k-t(?P<f>\d+)", "KiB a block", "a sync a block, {f} threads"),
-    (r"blocks-(?P<f>\d+)k-t(?P<x>\d+)", "threads", "a sync a block, {f} KiB"),
+    (r"blocks-(?P<x>\d+)k-t(?P<f>\d+)", "KiB a block", "msync() a block, {f} threads"),
+    (r"blocks-(?P<f>\d+)k-t(?P<x>\d+)", "threads", "msync() a block, {f} KiB"),
+    (r"fenced-(?P<x>\d+)k-t(?P<f>\d+)", "KiB a block", "flushed by the program where that is DAX, {f} threads"),
+    (r"fenced-(?P<f>\d+)k-t(?P<x>\d+)", "threads", "flushed by the program where that is DAX, {f} KiB"),
 )
 SIZED = re.compile(r"(?P<system>.+)-(?P<x>\d+)m")       # systems that differ in the size of their cache
 

@@ -26,7 +26,8 @@ WIDE = 20               # characters of a name under a bar
 TITLE = 75              # of the title over a column
 OURS = ("#0b6e99", "#d9730d", "#0f7b6c", "#ad1a72", "#6940a5")
 PEER, LIMIT = ("#5f6875", "#8a94a3", "#a9b2bf", "#737d8a", "#979fab"), "#c3c9d1"
-LIMITS = ("tmpfs", "ext4-dax", "ext4-pmem", "xfs-dax", "xfs-pmem", "transit-none")         # what they lack is durability, blocks or a cache
+LIMITS = ("tmpfs", "ext4-dax", "ext4-pmem", "xfs-dax", "xfs-pmem", "transit-none",
+          "devdax")        # what they lack is durability, blocks, files or a cache
 EMPTY = "#eef0f3"       # fills a limit's bar
 MARKS = "osD^vXP*"
 PHASES = ("metadata", "cache_write", "evict_and_write", "bypass", "enqueue", "flush", "other")

@@ -3,7 +3,7 @@
 threads."""
 
 import re
-from itertools import cycle, product
+from itertools import cycle
 from pathlib import Path
 
 import matplotlib
@@ -11,9 +11,11 @@ import matplotlib
 matplotlib.use("Agg")
 from matplotlib import pyplot       # noqa: E402
 
+from .chart import styles           # noqa: E402
+
 NAME = re.compile(r"interface-(\w+)-t(\d+)")
 FIGURES = {"value": "MiB/s", "cpu_s_per_gib": "processor seconds for a GiB"}
-MARKS = "os^D"
+MARKS = "os"
 
 
 def fits(results: dict) -> bool:
@@ -39,10 +41,10 @@ def draw(results: dict, path: Path) -> None:
 
 
 def curves(panel, rows: list, parts: tuple[int, int], xs: list[str], others: tuple[str, str], figure: str) -> None:
-    """One line for each system and each of two values of the other parameter, of the points that were measured."""
-    systems = dict.fromkeys(row[2]["system"] for row in rows)
+    """One line for each system, in its colour, and each of two values of the other parameter, of the points that were measured."""
     panel.set_xticks(range(len(xs)), xs)
-    for (system, other), mark in zip(product(systems, dict.fromkeys(others)), cycle(MARKS)):
-        values = {xs.index(row[parts[0]]): row[2][figure] for row in rows if row[2]["system"] == system and row[parts[1]] == other}
-        label = f"{system}, {other} threads" if parts == (0, 1) else f"{system}, blocks of {other}"
-        panel.plot(sorted(values), [values[x] for x in sorted(values)], marker=mark, label=label)
+    for system, style in styles(list(dict.fromkeys(row[2]["system"] for row in rows))).items():
+        for other, mark in zip(dict.fromkeys(others), cycle(MARKS)):
+            values = {xs.index(row[parts[0]]): row[2][figure] for row in rows if row[2]["system"] == system and row[parts[1]] == other}
+            label = f"{system}, {other} threads" if parts == (0, 1) else f"{system}, blocks of {other}"
+            panel.plot(sorted(values), [values[x] for x in sorted(values)], label=label, **style | {"marker": mark})

@@ -58,6 +58,8 @@ BATCHES = (*(f"scattered-{pages}" for pages in (8, 16, 32, 64, 128, 256)),
            *(f"piece-{kib}k" for kib in (4, 16, 64, 256, 1024, 2048, 4096)))
 BLOCKS = tuple(f"blocks-{kib}k-t{threads}" for kib, threads in (
     (4, 1), (16, 1), (64, 1), (128, 1), (256, 1), (1024, 1), (4, 2), (128, 2), (4, 4), (128, 4), (4, 8), (128, 8), (1024, 8)))
+FENCED = tuple(f"fenced-{kib}k-t{threads}" for kib, threads in (
+    (4, 1), (16, 1), (64, 1), (128, 1), (256, 1), (1024, 1), (128, 2), (128, 4), (128, 8)))
 WRITERS, SIZES, MIXES = (1, 2, 4, 8), ("4k", "64k", "1m"), (1, 30, 50, 70, 99)
 SCALING = tuple(f"bare-{block}-j{jobs}" for block in SIZES for jobs in WRITERS)
 SCALING_FSYNC = tuple(f"fsync-{block}-j{jobs}" for block in SIZES for jobs in WRITERS)
@@ -146,9 +148,10 @@ EXPERIMENTS = {
         seconds=1.5, budget=900, pmem_mib=2560, nvme_mib=4096),
     "sync-blocksize": Experiment(
         "random writes to a mapping, one sync a block, by its size and the number of threads (hybrid-storage-thesis 5.3)",
-        BLOCKS, ("ext4", *OURS),
-        tuple(Target(workload, "ext4", 11 if "128k" in workload else 1, of) for of in OURS for workload in BLOCKS),
-        seconds=1.5, budget=900),
+        (*BLOCKS, *FENCED), ("ext4", *OURS, "ext4-dax"),
+        (*(Target(workload, "ext4", 11 if "128k" in workload else 1, of) for of in OURS for workload in (*BLOCKS, *FENCED)),
+         *(Target(workload, "ext4-dax", 0.9) for workload in FENCED)),
+        seconds=1.5, budget=1200),
     "direct-io": Experiment(
         "4 KiB direct I/O, where pages are in PMem and where not",
         ("direct-read-pmem", "direct-write-pmem", "direct-read-elsewhere", "direct-write-elsewhere"),
@@ -165,8 +168,8 @@ EXPERIMENTS = {
         tuple(Target(workload, "forebay-small", 0.9, "forebay-small", "synced-alone")
               for workload in ("synced-beside-synced", "synced-beside-stored")), seconds=5, rounds=3, only=True),
     "interface": Experiment(
-        "loads and stores to emulated memory, io_uring to the SSD: bandwidth and processor time (hybrid-storage-thesis 3.1)",
-        INTERFACE, ("bare-ssd", "forebay-emu"), seconds=1.5, budget=900),
+        "stores to device-DAX memory and to a pinned file, io_uring to the SSD: bandwidth and processor time (hybrid-storage-thesis 3.1)",
+        INTERFACE, ("bare-ssd", "forebay-emu", "devdax"), seconds=1.5, budget=900),
     "writelog-scaling": Experiment(
         "direct writes on the device: block size and number of writers", SCALING, BARE_PEERS,
         tuple(Target(workload, "bare-dm-writecache", 1.0 if workload.endswith("j1") else 1.5, "bare-writelog")

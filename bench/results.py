@@ -7,7 +7,7 @@ from pathlib import Path
 
 from vm.settings import CHECKOUT
 
-from . import chart, curves, debs, helpers, packages, quiet, sources, stats, table, ycsb_client
+from . import chart, curves, debs, engine, helpers, packages, quiet, sources, stats, table, ycsb_client
 from .boot import carry_out, now
 from .devices import Devices
 from .experiments import Experiment
@@ -29,6 +29,8 @@ def measure(name: str, experiment: Experiment, plan: dict, on: Devices | Host) -
     if not bare:
         packages.make(plan["workloads"])
     helpers.make(plan["workloads"])
+    if any(workload.startswith(engine.WORKLOADS) for workload in plan["workloads"]):
+        engine.make()
     if "untar" in plan["workloads"]:
         sources.make()
     if any(workload.startswith("ycsb-") for workload in plan["workloads"]):

@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The systems that are compared: each is set up in the guest from a clean state, and taken down again.
 
-A system is a context manager that yields an empty folder (or a block device, if its name begins with bare or small). All
-systems use the same SSD and the same PMem; both are wiped before each. The SSD has been written all over beforehand
-(bench/devices.py), and nothing is discarded. So no system's result includes the time in which the host allocates the
-image. ext4 and xfs have default options wherever they appear; mkfs initialises what ext4 would in the background.
+A system is a context manager that yields an empty folder (or a device: a character device for devdax, a block device if
+its name begins with bare or small). All systems use the same SSD and the same PMem; both are wiped before each. The SSD has been
+written all over beforehand (bench/devices.py), and nothing is discarded. So no system's result includes the time in which the host
+allocates the image. ext4 and xfs have default options wherever they appear; mkfs initialises what ext4 would in the background.
 """
 
 import json
 import os
 import stat
-import struct
 import subprocess
 import time
 from contextlib import contextmanager
 
 from .commands import CommandFailed, run
+from .wipe import wipe, write_again, xfs_log
 
 # The guest's devices; those that `bench/run --on host` names.
 SSD, PMEM = os.environ.get("BENCH_SSD", "/dev/nvme0n1"), os.environ.get("BENCH_PMEM", "/dev/pmem0")
@@ -23,7 +23,6 @@ LOWER, PLACE = "/mnt/bench-lower", "/mnt/bench"
 MAPPED = "/dev/mapper/bench"
 SMALL_MIB = 64          # of a cache that is soon full
 EMU_MIB = 256
-WIPED = 4 << 20         # bytes at either end of a device: where superblocks are
 PINNED = "BENCH_PINNED"         # in the environment: a workload that can pins its files
 MKFS_EXT4 = ("mkfs.ext4", "-q", "-F", "-b", "4096", "-E", "lazy_itable_init=0,lazy_journal_init=0,nodiscard")
 
@@ -272,13 +271,28 @@ def forebay_emu():
 
 
 @contextmanager
-def btt():
-    """The PMem as a BTT: a namespace in sector mode, blocks of 4096 bytes. In fsdax mode again afterwards."""
-    run("ndctl", "create-namespace", "-f", "-e", "namespace0.0", "-m", "sector", "-l", "4096")
+def namespace(mode: str, *options: str):
+    """The PMem's namespace in another mode. In fsdax mode again afterwards."""
+    run("ndctl", "create-namespace", "-f", "-e", "namespace0.0", "-m", mode, *options)
     try:
-        yield "/dev/pmem0s"
+        yield
     finally:
         run("ndctl", "create-namespace", "-f", "-e", "namespace0.0", "-m", "fsdax", "--map=mem")
+
+
+@contextmanager
+def btt():
+    """The PMem as a BTT: a namespace in sector mode, blocks of 4096 bytes."""
+    with namespace("sector", "-l", "4096"):
+        yield "/dev/pmem0s"
+
+
+@contextmanager
+def devdax():
+    """the PMem as a device-DAX node: memory to map, without a file system"""
+    run("modprobe", "device_dax")
+    with namespace("devdax", "--map=mem"):
+        yield "/dev/dax0.0"
 
 
 @contextmanager
@@ -344,6 +358,7 @@ SYSTEMS = {
     "bare-writelog": bare_writelog,
     "small-dm-writecache": small_dm_writecache,
     "small-writelog": small_writelog,
+    "devdax": devdax,
     "ext4-btt": ext4_btt,
     "ext4-btt-beside": ext4_btt_beside,
     "ext4-pmem": ext4_pmem,
@@ -355,9 +370,9 @@ SYSTEMS = {
     **{f"{policy}-{mib}m": over_btt(mib, policy=policy) for policy in ("transit", *STAGING) for mib in CACHE_MIB},
 }
 # The namespace of the PMem is changed for them.
-OVER_NAMESPACE = tuple(name for name in SYSTEMS if name.startswith(("ext4-btt", "transit", *STAGING)))
+OVER_NAMESPACE = tuple(name for name in SYSTEMS if name.startswith(("devdax", "ext4-btt", "transit", *STAGING)))
 KINDS = {"forebay": "forebay", "overlayfs": "overlay", "xfs": "xfs", "tmpfs": "tmpfs"}      # by the name's beginning; others: ext4
-BARE = tuple(name for name in SYSTEMS if name.startswith(("bare-", "small-")))      # they yield a device, not a folder
+BARE = tuple(name for name in SYSTEMS if name.startswith(("bare-", "small-", "devdax")))       # they yield a device, not a folder
 
 
 @contextmanager
@@ -381,8 +396,9 @@ def check_mounted(name: str, folder: str, mounts: str) -> None:
     kinds = [kind for kind, _ in found]
     must = next((kind for word, kind in KINDS.items() if name.startswith(word)), "ext4")
     if name in BARE:
-        if kinds or not stat.S_ISBLK(os.stat(folder).st_mode):
-            raise RuntimeError(f"{name}: {folder} is no block device")
+        is_device = stat.S_ISCHR if name == "devdax" else stat.S_ISBLK
+        if kinds or not is_device(os.stat(folder).st_mode):
+            raise RuntimeError(f"{name}: {folder} is no {'character' if name == 'devdax' else 'block'} device")
     elif kinds[-1:] != [must]:
         raise RuntimeError(f"{name}: {folder} should be a mount of {must}, and is {kinds[-1] if kinds else 'none'}")
     elif name.endswith("-dax") != ("dax=always" in found[-1][1]):
@@ -409,39 +425,6 @@ def umount(place: str) -> None:
             if attempt == 19:
                 raise
             time.sleep(0.1)
-
-
-def xfs_log(device: str) -> tuple[int, int]:
-    """Where the log is, in bytes, by the superblock. mkfs asked for zeros there; the image has holes now."""
-    with open(device, "rb") as file:
-        sb = file.read(512)
-    block, start, group_blocks, log_blocks, shift = (
-        struct.unpack_from(form, sb, at)[0] for form, at in ((">I", 4), (">Q", 48), (">I", 84), (">I", 96), ("B", 124)))
-    group, within = start >> shift, start & (1 << shift) - 1
-    return (group * group_blocks + within) * block, log_blocks * block
-
-
-def write_again(device: str, start: int, size: int) -> None:
-    fd = os.open(device, os.O_RDWR)
-    try:
-        for offset in range(start, start + size, 1 << 20):
-            os.pwrite(fd, os.pread(fd, min(1 << 20, start + size - offset), offset), offset)
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-
-
-def wipe(device: str) -> None:
-    zeros = bytes(1 << 20)
-    fd = os.open(device, os.O_WRONLY)
-    try:
-        size = os.lseek(fd, 0, os.SEEK_END)
-        for start in (0, size - WIPED):
-            for offset in range(start, start + WIPED, len(zeros)):
-                os.pwrite(fd, zeros, offset)
-        os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 def drop_caches() -> None:

@@ -98,8 +98,8 @@ def _packages(release):
     return BARE if release == "12-6.1" else PACKAGES
 
 
-def archives(release):
-    """Lines for sources.list: what apt uses here, with the name of that release."""
+def archives(release=None):
+    """Lines for sources.list: what apt uses here, with the name of that release, or of the machine's own."""
     listed = subprocess.run(["apt-get", "indextargets", "--format", "$(REPO_URI) $(RELEASE) $(COMPONENT)", "Identifier: Packages"],
                             stdout=subprocess.PIPE, check=True, text=True).stdout
     here = next(line.partition("=")[2].strip('"') for line in Path("/etc/os-release").read_text().splitlines()
@@ -108,7 +108,7 @@ def archives(release):
     for line in listed.splitlines():
         address, suite, component, *_ = [*line.split(), "", ""]       # an archive without suites has no components
         if re.fullmatch(rf"{here}(-updates|-security)?", suite) and component == "main":
-            lines.add(f"deb {address} {suite.replace(here, RELEASES[release])} main")
+            lines.add(f"deb {address} {suite.replace(here, RELEASES.get(release, here))} main")
     if not lines:
         raise SetupError(f"apt has no archive of {here} here (apt-get update?)")
     return sorted(lines)

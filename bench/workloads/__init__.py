@@ -4,7 +4,7 @@
 Besides the value, in the workload's unit, a workload may return figures of its own; they go to the JSON results.
 """
 
-from . import (aio, append_log, block, dpkg, etcd, faults, files, fio, flush, git, interface, kv, lmdb, mariadb, memory, names, postfix,
+from . import (aio, append_log, block, dax, dpkg, etcd, faults, files, fio, flush, git, interface, kv, lmdb, mariadb, memory, names, postfix,
                postgres, ranges, redis, share, transit, untar, ycsb)
 
 OPS, MIB, FILES = "ops/s", "MiB/s", "files/s"
@@ -33,8 +33,11 @@ WORKLOADS = {
        for mib in (2, 32, 256, 2048)},
     **{f"dirty-{4 * pages}k": (MIB, f"{4 * pages} KiB stored to a mapping of 2 MiB, fdatasync", ranges.synced_mapping(2, pages))
        for pages in (1, 8, 64)},
-    **{f"blocks-{kib}k-t{threads}": (MIB, f"{kib} KiB to a mapping at random, a sync each, {threads} threads",
-                                     ranges.synced_blocks(kib << 10, threads))
+    **{f"blocks-{kib}k-t{threads}": (MIB, f"{kib} KiB to a mapping at random, msync() after each, {threads} threads",
+                                     dax.synced_blocks(kib << 10, threads, "--dax_msync=1"))
+       for kib in (4, 16, 64, 128, 256, 1024) for threads in (1, 2, 4, 8)},
+    **{f"fenced-{kib}k-t{threads}": (MIB, f"the same, where that is persistent memory flushed by the program and fenced, {threads} threads",
+                                     dax.synced_blocks(kib << 10, threads))
        for kib in (4, 16, 64, 128, 256, 1024) for threads in (1, 2, 4, 8)},
     **{f"scattered-{pages}": ("batches/s", f"{pages} scattered pages written, fdatasync", ranges.synced_batches(pages, True))
        for pages in (8, 16, 32, 64, 128, 256)},

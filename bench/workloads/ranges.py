@@ -10,7 +10,7 @@ from pathlib import Path
 
 from .. import cost
 from ..commands import finish, run, start
-from .fio import check_syncs, check_timed, lay_out, read_all, report_of
+from .fio import check_timed, lay_out, read_all, report_of
 
 # Where bench/helpers.py puts the programs, in the checkout; the guest is slow, so no import of vm.settings for it.
 BIN = Path(__file__).resolve().parents[2] / "build" / "bench" / "bin"
@@ -63,22 +63,6 @@ def synced_batches(batch: int, scattered: bool, mib: int = 256):
         return {"value": len(times) / (sum(times) / 1e9), "p50_us": statistics.median(times) / 1000,
                 "p99_us": times[len(times) * 99 // 100] / 1000, "batches": len(times), "pages": batch,
                 **spent.each(len(times))}
-    return measure
-
-
-def synced_blocks(block: int, threads: int, mib: int = 128):
-    """Random writes to a mapping, one sync a block (hybrid-storage-thesis 5.3): fio's mmap engine, a file in memory."""
-    def measure(folder: str, seconds: float) -> dict:
-        path = f"{folder}/0"
-        lay_out(path, mib)
-        in_pmem(path)
-        read_all(path)
-        report = report_of(f"--filename={path}", f"--numjobs={threads}", "--thread", "--ioengine=mmap", "--rw=randwrite",
-                           f"--bs={block}", f"--size={mib}m", "--fsync=1", "--group_reporting", "--overwrite=1", "--invalidate=0",
-                           seconds=seconds)
-        check_syncs(report, 1)
-        check_timed(report, seconds, write=block, jobs=threads)
-        return {"value": report["write"]["bw_bytes"] / MIB, **report["cost"]}
     return measure
 
 

@@ -35,7 +35,7 @@ def test_two_points_are_no_line():
 
 def test_a_workload_may_be_in_several_panels():
     rows = [row(f"blocks-{kib}k-t{threads}", "forebay") for kib, threads in ((4, 1), (16, 1), (128, 1), (128, 2), (128, 4))]
-    assert sorted(panel.title for panel in axes.panels(rows)[0]) == ["a sync a block, 1 threads", "a sync a block, 128 KiB"]
+    assert sorted(panel.title for panel in axes.panels(rows)[0]) == ["msync() a block, 1 threads", "msync() a block, 128 KiB"]
     assert axes.panels(rows)[1] == []
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from bench import helpers, systems
 from bench.commands import CommandFailed
-from bench.workloads import aio, append_log, block, fio, interface, ranges, redis, transit
+from bench.workloads import aio, append_log, block, dax, fio, interface, ranges, redis, transit
 
 JOBS, SECONDS = 2, 3
 
@@ -68,9 +68,9 @@ def test_a_cache_that_was_not_written_back():
 def test_mapsync_must_have_mapped_pmem_on_forebay():
     assert ranges.sync_times("MAP_SYNC\n7\n5\n", True) == [5, 7]
     assert ranges.sync_times("MAP_SHARED\n5\n", False) == [5]
-    for said, dax in (("MAP_SHARED\n5\n", True), ("MAP_SYNC\n", True), ("MAP_SHARED\n", False)):
+    for said, must in (("MAP_SHARED\n5\n", True), ("MAP_SYNC\n", True), ("MAP_SHARED\n", False)):
         with pytest.raises(ValueError, match="mapsync"):
-            ranges.sync_times(said, dax)
+            ranges.sync_times(said, must)
 
 
 INFO = "# Persistence\r\naof_enabled:{}\r\naof_last_write_status:{}\r\naof_current_size:4711\r\n"
@@ -103,14 +103,15 @@ def said_fixture(monkeypatch):
     monkeypatch.setattr(block, "on_device", fio_says)
     monkeypatch.setattr(block, "rates", lambda *_: [1.0] * 300)
     monkeypatch.setattr(ranges, "lay_out", lambda *_: None)
-    monkeypatch.setattr(ranges, "read_all", lambda *_: None)
     monkeypatch.setattr(ranges, "on_forebay", lambda *_: False)
     monkeypatch.setattr(aio, "lay_out", lambda *_: None)
     monkeypatch.setattr(aio, "run", lambda *_: "")
-    for module in (ranges, aio, interface):
+    for module in (ranges, aio, interface, dax):
         monkeypatch.setattr(module, "report_of", fio_says)
-    monkeypatch.setattr(interface, "run", lambda *_: "")
-    monkeypatch.setattr(interface, "lay_out", lambda *_: None)
+    for module in (interface, dax):
+        monkeypatch.setattr(module, "on_mapping", lambda *_: ())
+        monkeypatch.setattr(module, "lay_out", lambda *_: None)
+    monkeypatch.setattr(dax, "read_all", lambda *_: None)
     monkeypatch.setattr(transit, "slots", lambda: (0, 16384))
     return said
 
@@ -124,7 +125,7 @@ WORKLOADS = [
     (fio.sequential_write(mib=1), report(writes=8, size=128 << 10)),
     (block.scaling(JOBS, 4096, mib=2), report(writes=512)), (block.scaling_fsync(JOBS, 4096), report()),
     (block.mix(JOBS, 50), report(reads=3000)), (block.sustained(jobs=JOBS, length=120), report(ms=120000)),
-    (ranges.synced_blocks(4096, JOBS), report()), (ranges.direct("randread", True), READS), (ranges.direct("randwrite", True), report()),
+    (dax.synced_blocks(4096, JOBS), report()), (ranges.direct("randread", True), READS), (ranges.direct("randwrite", True), report()),
     (interface.writes(JOBS, 4096), report(ms=4000)), (aio.asynchronous("read"), READS), (aio.asynchronous("randwrite"), report()),
     (transit.direct(JOBS, 32), report()), (transit.fsync_every(512), report(writes=4096, syncs=32)),
     (transit.breakdown(writes=512), report(writes=512)),
@@ -187,6 +188,9 @@ def test_fio_had_too_few_in_flight(said, tmp_path):
 def test_a_folder_is_no_device(tmp_path):
     with pytest.raises(RuntimeError, match="no block device"):
         systems.check_mounted("bare-ssd", str(tmp_path), "")
+    with pytest.raises(RuntimeError, match="no character device"):
+        systems.check_mounted("devdax", str(tmp_path), "")
+    systems.check_mounted("devdax", "/dev/null", "")
 
 
 def test_real_programs_are_understood(tmp_path):
@@ -194,8 +198,7 @@ def test_real_programs_are_understood(tmp_path):
     if not shutil.which("fio"):
         pytest.skip("no fio")
     helpers.make()
-    for name, measure in (("a", fio.synced_writes(jobs=2, mib=1)), ("b", ranges.synced_blocks(4096, 2, mib=1)),
-                          ("c", ranges.synced_mapping(1, 4)), ("d", fio.random_read(mib=1))):
+    for name, measure in (("a", fio.synced_writes(jobs=2, mib=1)), ("c", ranges.synced_mapping(1, 4)), ("d", fio.random_read(mib=1))):
         (tmp_path / name).mkdir()
         assert measure(str(tmp_path / name), 0.3)["value"] > 0
 

@@ -13,8 +13,9 @@ import sys
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "vm"))
+sys.path[:0] = [str(Path(__file__).resolve().parents[2]), str(Path(__file__).resolve().parent.parent / "vm")]
 
+from bench.workloads.dax import ENGINE      # noqa: E402
 from libc import checked    # noqa: E402
 from stack import LOWER, MOUNT, PAGE, PMEM, SSD, Stack, run     # noqa: E402
 
@@ -220,6 +221,39 @@ def changed_2():
     stack.umount()
     assert has(LOWER / "immutable", b"s", PAGES["immutable"]) and has(LOWER / "kept", b"s", PAGES["kept"])
     run(f"umount {LOWER}; forebay check {PMEM}")
+
+
+# What fio has written through its engine for mappings (bench/fio-dax), and never with a call.
+
+def fio(*options):
+    """One pass over a file of 4 MiB, each block with a checksum; fio's exit status."""
+    return subprocess.run(["fio", "--name=job", "--size=4m", "--bs=4k", "--rw=randwrite", "--verify=crc32c", "--verify_state_save=0",
+                           "--invalidate=0", *options], stdout=subprocess.DEVNULL, check=False).returncode
+
+
+def fio_1():
+    """A file is mapped with MAP_SYNC, flushed and fenced; another one is mapped without, and not synced."""
+    stack_on_dm()
+    for name in ("fenced", "volatile"):
+        os.close(older_below(name, 1024))
+    engine = f"--ioengine=external:{ENGINE}"
+    assert fio(f"--filename={MOUNT}/volatile", engine, "--do_verify=0") == 0
+    assert fio(f"--filename={MOUNT}/fenced", engine, "--dax=1", "--fsync=1", "--do_verify=0") == 0
+    hold_up_ssd()
+    await_cut()
+
+
+def fio_2():
+    """fio finds its checksums in the one, and not in the other."""
+    run(f"modprobe forebay; mkdir -p {LOWER} {MOUNT}")
+    stack = Stack(mib=MIB)
+    stack.mount_lower()
+    stack.mount()
+    assert fio(f"--filename={MOUNT}/fenced", "--ioengine=psync", "--verify_only") == 0
+    assert fio(f"--filename={MOUNT}/volatile", "--ioengine=psync", "--verify_only") != 0, "not synced, and there: this shows nothing"
+    stack.umount()
+    assert fio(f"--filename={LOWER}/fenced", "--ioengine=psync", "--verify_only") == 0
+    stack.destroy()
 
 
 def main():

@@ -16,6 +16,7 @@ import pytest
 CHECKOUT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(CHECKOUT))
 
+from bench import engine                                # noqa: E402
 from vm.machine import Machine                          # noqa: E402
 from vm.settings import GIB, MIB, Settings              # noqa: E402
 
@@ -71,6 +72,11 @@ def test_deletion_that_was_not_durable(devices):
 
 def test_files_changed_below(devices):
     two_boots(devices, "changed")
+
+
+def test_stores_of_fios_engine(devices):
+    engine.make()
+    two_boots(devices, "fio")
 
 
 @pytest.mark.skipif(KERNEL != "stock", reason="6 GiB of memory, and 3 minutes on the stock kernel")
