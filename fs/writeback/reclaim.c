@@ -33,7 +33,7 @@
 /* A file with more mappings and pins is not looked at to its end. */
 #define FB_STRETCHES		64
 /* Pages looked at under one hold of a spinlock. */
-#define FB_RECLAIM_LOOK		1024UL
+#define FB_RECLAIM_LOOK		128UL
 
 /* A walk over the clean pages, and the batch that it is at. */
 struct fb_reclaim {
@@ -155,7 +155,8 @@ static unsigned int fb_reclaim_from(struct fb_inode *fi, struct fb_reclaim *walk
 		fb_evict_record(fi);
 	mutex_unlock(&fi->wb_lock);
 	fb_count(fsb, FB_PAGES_RECLAIMED, kept);
-	fb_share_given_up(fsb, kept);
+	if (kept)
+		fb_share_given_up(fsb, kept);
 	return kept;
 }
 
