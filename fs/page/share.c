@@ -70,7 +70,7 @@ static unsigned long fb_share_from(const struct fb_sb *fsb, long pages, unsigned
 {
 	unsigned long share = 0;
 
-	for (unsigned int size = FB_SHARE_SIZES; size-- > 0;) {
+	for (unsigned int size = fb_share_size(fsb->ps.nr_pages) + 1; size-- > 0;) {
 		if (!fsb->shares[size].files)
 			continue;
 		files += fsb->shares[size].files;

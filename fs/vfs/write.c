@@ -15,6 +15,7 @@
 #include "../../compat/backing.h"
 #include "../page/index.h"
 #include "../page/page.h"
+#include "../page/record.h"
 #include "../page/size.h"
 #include "../page/zero.h"
 #include "../pin/tree.h"
@@ -128,6 +129,7 @@ static ssize_t fb_write_page(struct fb_inode *fi, struct fb_page *page, struct k
 	if (copied <= 0)
 		return -EFAULT;
 	page->referenced = true;
+	fb_record_use(fi);
 	iocb->ki_pos += copied;
 	if (iocb->ki_pos > i_size_read(&fi->vfs_inode))
 		fb_size_grew(&fi->vfs_inode, iocb->ki_pos);

@@ -33,7 +33,7 @@
 /* A file with more mappings and pins is not looked at to its end. */
 #define FB_STRETCHES		64
 /* Pages looked at under one hold of a spinlock. */
-#define FB_RECLAIM_LOOK		1024UL
+#define FB_RECLAIM_LOOK		128UL
 
 /* A walk over the clean pages, and the batch that it is at. */
 struct fb_reclaim {
@@ -114,14 +114,15 @@ static enum fb_spared fb_spared(const struct fb_inode *fi, unsigned long want)
 bool fb_reclaim_spares(struct fb_inode *fi, unsigned long want)
 {
 	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
+	unsigned long nr_free = READ_ONCE(fsb->nr_free);
 	pgoff_t at = 0, end = fb_pages_in_file(fi);
 	enum fb_spared spared = fb_spared(fi, want);
 	unsigned int stretches = 0;
 
-	if (spared == FB_SPARED_ALL)
-		return READ_ONCE(fsb->nr_free) >= fb_cache_part(fsb, FB_RECLAIM_FILES);
-	if (spared == FB_SPARED_NONE)
+	if (spared == FB_SPARED_NONE || nr_free < fb_cache_part(fsb, FB_RECLAIM_SPARES))
 		return false;
+	if (spared == FB_SPARED_ALL && nr_free >= fb_cache_part(fsb, FB_RECLAIM_FILES))
+		return true;
 	down_read(&fi->io_sem);
 	while (at < end && stretches++ < FB_STRETCHES && fb_skip_stretch(fi, &at, end - 1))
 		;
@@ -155,7 +156,8 @@ static unsigned int fb_reclaim_from(struct fb_inode *fi, struct fb_reclaim *walk
 		fb_evict_record(fi);
 	mutex_unlock(&fi->wb_lock);
 	fb_count(fsb, FB_PAGES_RECLAIMED, kept);
-	fb_share_given_up(fsb, kept);
+	if (kept)
+		fb_share_given_up(fsb, kept);
 	return kept;
 }
 

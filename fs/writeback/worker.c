@@ -10,6 +10,10 @@
  * half of it; and if less than an eighth is still free, or a large sync hasn't room, because reclaim spares
  * what is clean (reclaim.c). Of all these, resident pages are no part.
  *
+ * Only files that reclaim would take pages of are written back. Other files' pages would be out-of-sync again
+ * soon, and the next write to a page that has become clean costs more. That is enough: if all pages of the
+ * files above their share are clean, then clean pages and free ones are a quarter of the cache.
+ *
  * While a file's turn takes long (turn.c), the worker comes again soon. What that turn has made clean by then
  * can be given up.
  *
@@ -74,8 +78,7 @@ static bool fb_writeback_round(struct fb_sb *fsb, unsigned long want)
 	while ((fb_is_short_of(fsb, want) || fb_writeback_wanted(fsb, 2)) &&
 	       (fi = fb_walk_next(fsb, &walk))) {
 		spared = fb_reclaim_spares(fi, free);
-		/* If enough is clean, others are wanted that reclaim doesn't spare. */
-		if (fb_ready_is_short(fsb, 2) || !spared)
+		if (!spared)
 			busy = fb_turn(fi, NULL) || busy;
 		iput(&fi->vfs_inode);
 		/* After a file that is spared there is more to give up only if other turns have ended. */
@@ -129,7 +132,7 @@ void fb_writeback_work(struct work_struct *work)
 		busy = fb_writeback_round(fsb, 0);
 		if (!busy && percpu_counter_sum(cleaned) != before)
 			continue;
-		if (busy || fb_ready_is_short(fsb, 2))
+		if (busy || fb_ready_is_short(fsb, 1))
 			queue_delayed_work(fsb->wq, &fsb->writeback_work, FB_TURN_LOOK);
 		return;
 	}

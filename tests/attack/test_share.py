@@ -8,7 +8,7 @@ import time
 
 import pytest
 from conftest import clean_up
-from libc import MAP_SHARED_VALIDATE, MAP_SYNC, Mapping, drop, pages, store_and_hold
+from libc import MAP_SHARED_VALIDATE, MAP_SYNC, Mapping, drop, info, pages, store_and_hold
 from stack import MOUNT, PAGE, Stack, run, small_cache
 
 CACHE_MIB = 16
@@ -121,6 +121,33 @@ def test_spared_pages_are_not_written_in_vain(little):
         print(f"{store} stores to {files * hot} pages, {synced} syncs: {written} pages were written back")
         assert store > files * hot
         assert written < files * hot // 2
+
+
+def test_a_file_within_its_share_is_not_written_back(little):
+    """A database has less than its share, and all of it is out-of-sync. The worker needs clean pages for a stream through a file of four
+    times the cache. It makes the stream's pages clean, and not the database's: reclaim wouldn't take these."""
+    total = little.value("pages_total")
+    database = total // 5 // PIECE * PIECE
+    little.umount()
+    little.mount("writeback_age=0")
+    with open(MOUNT / "database", "w+b", buffering=0) as base, open(MOUNT / "stream", "w+b", buffering=0) as stream:
+        base.write(b"0" * database * PAGE)
+        stream.write(b"0" * STREAM_PAGES * PAGE)
+        os.fsync(base)
+        os.fsync(stream)
+        for _ in sync_pieces(base.fileno(), database):
+            pass
+        had = info(base.fileno()).out_of_sync
+        assert had > database - PIECE
+        written = little.value("pages_written_back")
+        for number, _ in enumerate(sync_pieces(stream.fileno())):
+            if not number % 8:
+                os.pwrite(base.fileno(), b"%08d" % number * (PAGE // 8), 0)     # it is not idle
+        written = little.value("pages_written_back") - written
+        found = info(base.fileno())
+        print(f"of {had} pages of the database {found.out_of_sync} are still out-of-sync; {written} pages were written back")
+        assert written > STREAM_PAGES // 4
+        assert found.out_of_sync == had
 
 
 def make_small_files(stack):
