@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * File handles of xfs. An inode has two: with a number of 32 bits, or of 64. Which one xfs gives out is up to the
- * mount options inode32 and inode64, and it decodes both. The page store and the name log have the latter, so
- * what they name is found however xfs is mounted.
+ * File handles of xfs. An inode has two: with a number of 32 bits, or of 64. Which one xfs gives out is up to
+ * the mount options inode32 and inode64, and it decodes both. The page store and the name log have the
+ * latter, so what they name is found however xfs is mounted.
  */
 #ifndef FOREBAY_CORE_STORE_XFS_HANDLE_H
 #define FOREBAY_CORE_STORE_XFS_HANDLE_H
