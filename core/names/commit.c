@@ -97,6 +97,7 @@ void nl_beat_read(const struct nl *nl, struct nl_beat *beat)
 			.seq = le64_to_cpu(rec.seq),
 			.time = le64_to_cpu(rec.time),
 			.until = le64_to_cpu(rec.until),
+			.back = le64_to_cpu(rec.back),
 			.durable = le64_to_cpu(rec.durable),
 			.commit = le64_to_cpu(rec.commit),
 		};
@@ -108,6 +109,8 @@ void nl_beat_read(const struct nl *nl, struct nl_beat *beat)
  * @nl: log
  * @time: now, in nanoseconds since 1970; ctimes are taken from the same clock
  * @until: the latest ctime of any change before the next heartbeat has returned
+ * @back: the clock was set back since the log's first record, and no change since then has an earlier ctime;
+ *	0: it wasn't
  *
  * The first one of a life of the log comes before its first change.
  *
@@ -116,7 +119,7 @@ void nl_beat_read(const struct nl *nl, struct nl_beat *beat)
  *
  * Context: Commit lock. Doesn't sleep.
  */
-void nl_beat(struct nl *nl, s64 time, s64 until)
+void nl_beat(struct nl *nl, s64 time, s64 until, s64 back)
 {
 	/* Pairs with nl_done(), as in nl_commit(). */
 	u64 durable = max_t(u64, smp_load_acquire(&nl->whole), nl->trim);
@@ -124,6 +127,7 @@ void nl_beat(struct nl *nl, s64 time, s64 until)
 		.seq = cpu_to_le64(nl->beat + 1),
 		.time = cpu_to_le64(time),
 		.until = cpu_to_le64(until),
+		.back = cpu_to_le64(back),
 		.durable = cpu_to_le64(durable),
 		.commit = cpu_to_le64(nl->commit),
 	};

@@ -74,8 +74,9 @@ struct nl_word_onmedia {
 
 /*
  * A heartbeat. The valid one with the higher @seq counts. @until is stored before any change is made
- * whose ctime may be later than the previous @until. Times are nanoseconds since 1970, of the clock that
- * the lower file system takes ctime from.
+ * whose ctime may be later than the previous @until, and @back before any change whose ctime may be earlier
+ * than that of a record in the log. Times are nanoseconds since 1970, of the clock that the lower file system
+ * takes ctime from.
  */
 struct nl_beat_onmedia {
 	__le64	seq;			/* 0: none */
@@ -84,7 +85,9 @@ struct nl_beat_onmedia {
 	__le64	durable;		/* a place: all records before it were durable */
 	__le64	commit;			/* a place: the commit word was at least this */
 	__le32	crc;			/* crc32c of the struct with crc == its number, 0 or 1 */
-	__u8	reserved[20];
+	__u8	reserved[4];
+	__le64	back;			/* the clock was set back: no change since is earlier; 0: it wasn't */
+	__u8	reserved2[8];
 };
 
 /* The page of words: each in a line of its own. The rest of the page is zero. */

@@ -13,7 +13,8 @@
  *
  * Storage is explained if
  *   - each directory has a state that the log knows: the ctime of the last change that storage has; or it
- *     is newer than the last record that can be read, and not younger than the last heartbeat allows;
+ *     is newer than the last record that can be read, and not younger than the last heartbeat allows. If the
+ *     clock was set back, the heartbeat says what is newer;
  *   - no directory is older than its first record in the log, and every committed opaque record is there;
  *   - all directories admit one cut. Changes of different directories may reach the lower journal in
  *     another order than they take their places, so a record covers the span from where it began to its
@@ -49,7 +50,7 @@ static int look_at(struct nl_judge *judge, struct nl_node *node)
 
 	if (err < 0 && err != -ENOENT)
 		return err;
-	node->read = err > 0;
+	node->read = err < 0 ? NL_SEEN_UNREAD : err;
 	node->state = err < 0 ? NL_NODE_REMOVED : NL_NODE_PRESENT;
 	return 0;
 }
@@ -63,6 +64,12 @@ static int look(struct nl_judge *judge, struct nl_node *node)
 		return look_at(judge, node);
 	node->state = NL_NODE_ABSENT;
 	return 0;
+}
+
+/* One raise, and another ctime than that from after the change: an access time has raised the counter. */
+static bool raised_by_reading(const struct nl_node *node, const struct nl_count *count)
+{
+	return node->counter == count->before + 1 && node->ctime != count->ctime;
 }
 
 /*
@@ -87,7 +94,21 @@ static bool has_change(const struct nl_node *node, const struct nl_count *count,
 {
 	if (node->counter <= count->before)
 		return BREAK_COUNTER && node->counter == count->before;
-	return !node->read || has_change_if_read(node, count, same);
+	if (node->read == NL_SEEN_UNREAD)
+		return true;
+	if (raised_by_reading(node, count))
+		return false;
+	return node->read == NL_SEEN_READ_BEFORE || has_change_if_read(node, count, same);
+}
+
+/*
+ * True if the counter and the ctime of a directory on storage are those from after a change, and those from
+ * before it that several access times have raised.
+ */
+static bool is_unclear(const struct nl_node *node, const struct nl_count *count, bool same)
+{
+	return node->read == NL_SEEN_READ_OFTEN && node->counter > count->before + 1 &&
+	       node->ctime == count->ctime && (node->stored ? node->known == count->ctime : same);
 }
 
 /* Votes for a directory on storage: whether it has the change. */
@@ -99,6 +120,8 @@ static void vote_present(struct nl_judge *judge, struct nl_node *node, const str
 
 	if (!node->stored && !node->unstored && node->counter < count->before)
 		verdict(judge, NL_ROLLED_BACK, node, place);
+	if (is_unclear(node, count, same))
+		verdict(judge, NL_UNCLEAR, node, place);
 	if (has && node->unstored)
 		verdict(judge, NL_CONTRADICTION, node, place);
 	if (has) {
@@ -299,11 +322,12 @@ static int judge_record(struct nl_judge *judge, bool committed)
  */
 static bool has_later(const struct nl_node *node, const struct nl_count *count)
 {
-	u64 counter = node->counter - node->read;
+	bool read = node->read == NL_SEEN_READ || node->read == NL_SEEN_READ_OFTEN;
+	u64 counter = node->counter - read;
 
 	if (node->state != NL_NODE_PRESENT)
 		return node->state == NL_NODE_REMOVED;
-	if (node->read && count->before && counter > count->before)
+	if (read && count->before && counter > count->before)
 		return node->ctime >= count->ctime;	/* it may have been read more than once */
 	if (count->before && counter != count->before)
 		return counter > count->before;
@@ -352,8 +376,8 @@ static bool explained(const struct nl_judge *judge, const struct nl_node *node)
 {
 	if (!node->stored || node->ctime == node->known)
 		return true;
-	return !node->unstored && judge->beat.seq && node->ctime > node->known &&
-	       node->ctime <= judge->beat.until;
+	return !node->unstored && judge->beat.seq && node->ctime <= judge->beat.until &&
+	       (node->ctime > node->known || (judge->beat.back && node->ctime >= judge->beat.back));
 }
 
 /**

@@ -165,11 +165,11 @@ void nl_settle(struct nl *nl, u64 end);
 
 /* Commit and heartbeat: commit.c. Both durable on return. */
 int nl_commit(struct nl *nl, u64 end);
-void nl_beat(struct nl *nl, s64 time, s64 until);
+void nl_beat(struct nl *nl, s64 time, s64 until, s64 back);
 
 struct nl_beat {
 	u64	seq;		/* 0: there is none */
-	s64	time, until;
+	s64	time, until, back;
 	u64	durable, commit;
 };
 

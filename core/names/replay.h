@@ -34,7 +34,7 @@ struct nl_node {
 	bool	staged;		/* a directory on storage that moves, or goes */
 	bool	nameless;	/* created without a name; */
 	bool	named;		/* and the log has a name for it */
-	bool	read;		/* access times may have raised the counter */
+	u8	read;		/* enum nl_seen: whether access times may have raised the counter */
 };
 
 /* All objects that records name. */
@@ -66,13 +66,21 @@ enum nl_verdict {
 	NL_CHANGED,		/* a directory was changed without Forebay */
 	NL_NO_CUT,		/* storage has a change without one that came before it */
 	NL_CONTRADICTION,	/* the log contradicts itself */
+	NL_UNCLEAR,		/* access times may have raised a directory's counter, or a change has */
+};
+
+/* What a look at an object on storage says of access times, which may raise its counter without a change. */
+enum nl_seen {
+	NL_SEEN_UNREAD = 0,	/* none has since the crash */
+	NL_SEEN_READ,		/* one has, or none */
+	NL_SEEN_READ_OFTEN,	/* any number of them */
+	NL_SEEN_READ_BEFORE,	/* one may have while the clock was behind; then ctime is not of that time */
 };
 
 /*
- * Looks at an object on storage: returns 0 and sets counter and ctime; 1: likewise, and access times may have
- * raised the counter since the crash, at least by one; -ENOENT: there is none; another error ends the
- * judgment. It is never asked for an object whose creation storage lacks, but for a file that was created
- * without a name: to one without a name on storage it says -ENOENT.
+ * Looks at an object on storage: sets counter and ctime, and returns a value of enum nl_seen; -ENOENT: there
+ * is none; another error ends the judgment. It is never asked for an object whose creation storage lacks, but
+ * for a file that was created without a name: to one without a name on storage it says -ENOENT.
  */
 typedef int (*nl_look_fn)(void *arg, const struct nl_identity *object, u64 *counter, s64 *ctime);
 

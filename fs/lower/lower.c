@@ -12,6 +12,7 @@
 #include <linux/sched.h>
 
 #include "../../compat/cred.h"
+#include "../../core/store/xfs_handle.h"
 #include "lower.h"
 
 /* Returns the caller's credentials if others are in force now; NULL if they stay; ERR_PTR(-ENOMEM). */
@@ -290,6 +291,8 @@ int fb_encode_handle(struct inode *lower, struct ps_handle *handle)
 		return -EOPNOTSUPP;
 	handle->type = type;
 	handle->len = words * sizeof(u32);
+	if (lower->i_sb->s_magic == XFS_SUPER_MAGIC)
+		xfs_handle_widen(handle);
 	return 0;
 }
 

@@ -79,6 +79,28 @@ void fb_names_let_go(struct fb_names *names, u64 end)
 	mutex_unlock(&names->commit_lock);
 }
 
+/*
+ * A system clock that was set back gives changes earlier times than records have. Heartbeats say so until
+ * these records have left, which begins here. No change since the newest heartbeat is earlier than that one
+ * is by the clock as it is now.
+ */
+static void fb_names_note_clock(struct fb_names *names)
+{
+	s64 clock = ktime_to_ns(ktime_mono_to_real(0)), back = names->beaten + clock;
+	bool set_back = clock < names->clock;
+
+	lockdep_assert_held(&names->commit_lock);
+	if (set_back) {
+		WRITE_ONCE(names->back, names->back ? min(names->back, back) : back);
+		WRITE_ONCE(names->back_end, fb_names_next(names));
+	}
+	WRITE_ONCE(names->clock, clock);
+	if (names->nl.trim >= names->back_end)
+		WRITE_ONCE(names->back, 0);
+	else if (set_back)
+		fb_names_trim_soon(names);
+}
+
 /**
  * fb_names_beat() - say in the log until when its records explain what storage has
  * @names: log
@@ -89,27 +111,42 @@ void fb_names_let_go(struct fb_names *names, u64 end)
  */
 void fb_names_beat(struct fb_names *names)
 {
-	s64 now = ktime_get_real_ns();
+	s64 now, until;
 
 	lockdep_assert_held(&names->commit_lock);
-	nl_beat(&names->nl, now, now + FB_BEAT_SPAN);
-	WRITE_ONCE(names->until, now + FB_BEAT_SPAN);
+	fb_names_note_clock(names);
+	now = ktime_get_real_ns();
+	until = now + FB_BEAT_SPAN;
+	if (names->back)
+		until = max(until, names->until);	/* of changes before the clock was set back */
+	nl_beat(&names->nl, now, until, names->back);
+	names->beaten = ktime_get_ns();
+	WRITE_ONCE(names->until, until);
+}
+
+/* Some changes of the next second may have times that no heartbeat speaks of. */
+static bool fb_names_beat_is_due(const struct fb_names *names)
+{
+	return READ_ONCE(names->until) - (s64)ktime_get_coarse_real_ns() <= NSEC_PER_SEC ||
+	       ktime_to_ns(ktime_mono_to_real(0)) != READ_ONCE(names->clock) ||
+	       (READ_ONCE(names->back) && READ_ONCE(names->nl.trim) >= READ_ONCE(names->back_end));
 }
 
 /**
  * fb_names_beat_if_due() - see to it that a heartbeat covers the changes of the next second
  * @names: log
  *
- * With or without a record: storage may have one without while the log still has what came before it.
+ * With or without a record: storage may have one without while the log still has what came before it. After
+ * a change, too: it may have been slow, or the clock was set meanwhile.
  *
  * Context: process. Sleeps.
  */
 void fb_names_beat_if_due(struct fb_names *names)
 {
-	if (READ_ONCE(names->until) - (s64)ktime_get_coarse_real_ns() > NSEC_PER_SEC)
+	if (!fb_names_beat_is_due(names))
 		return;
 	mutex_lock(&names->commit_lock);
-	if (names->until - (s64)ktime_get_coarse_real_ns() <= NSEC_PER_SEC)
+	if (fb_names_beat_is_due(names))
 		fb_names_beat(names);
 	mutex_unlock(&names->commit_lock);
 }
@@ -335,6 +372,12 @@ int fb_names_start(struct fb_sb *fsb, struct fs_context *fc)
 			     fsb->cache_path, err) : 0;
 }
 
+static void fb_names_end_work(struct fb_names *names)
+{
+	cancel_delayed_work_sync(&names->beat_work);	/* it may queue the other one */
+	cancel_delayed_work_sync(&names->trim_work);
+}
+
 /**
  * fb_names_stop() - empty the log at unmount
  * @fsb: the mount; nothing changes it any more. If it was never mounted, the log stays as it is
@@ -348,7 +391,7 @@ int fb_names_stop(struct fb_sb *fsb)
 	if (!fsb->names || !fsb->names->life)
 		return 0;
 	err = fb_names_empty(fsb->names);
-	cancel_delayed_work_sync(&fsb->names->trim_work);
+	fb_names_end_work(fsb->names);
 	return err;
 }
 
@@ -358,9 +401,7 @@ int fb_names_stop(struct fb_sb *fsb)
  */
 void fb_names_close(struct fb_sb *fsb)
 {
-	if (fsb->names) {
-		cancel_delayed_work_sync(&fsb->names->trim_work);
-		cancel_delayed_work_sync(&fsb->names->beat_work);
-	}
+	if (fsb->names)
+		fb_names_end_work(fsb->names);
 	kfree(fsb->names);
 }

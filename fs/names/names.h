@@ -29,12 +29,16 @@ struct fb_names {
 	struct fb_sb *fsb;
 	struct nl nl;
 	spinlock_t place_lock;		/* core/names/names.h says of what; */
-	struct mutex commit_lock;	/* of this, too, and of until */
+	struct mutex commit_lock;	/* of this, too, and of until to back_end */
 	bool on;			/* switched on under fb_sb.changes, held exclusively */
 	bool failed;			/* the last try to switch it on; for one message */
 	unsigned int life;		/* one more each time it is switched on; likewise */
 	const char *unfit;		/* why the lower file system can't have a log; NULL: it can */
-	s64 until;			/* of the newest heartbeat */
+	s64 until;			/* of the newest heartbeat; */
+	s64 beaten;			/* when it was made, on the monotonic clock; */
+	s64 clock;			/* what the system clock was ahead of that one */
+	s64 back;			/* the clock was set back: no change since is earlier; 0: it wasn't */
+	u64 back_end;			/* records before it may have later times than changes since then */
 	u64 leaving;			/* records before it leave with a lower sync that has begun */
 	struct delayed_work trim_work, beat_work;
 	atomic64_t nr_records;		/* since the mount; */

@@ -199,16 +199,6 @@ static void fb_record_write(struct fb_name_record *rec)
 	atomic64_add(rec->wants_barrier, &names->nr_barriers);
 }
 
-/* The change was slow: no heartbeat has spoken of its time. */
-static void fb_beat_if_late(struct fb_names *names)
-{
-	if ((s64)ktime_get_coarse_real_ns() < READ_ONCE(names->until))
-		return;
-	mutex_lock(&names->commit_lock);
-	fb_names_beat(names);
-	mutex_unlock(&names->commit_lock);
-}
-
 /* A record, or space for one that is not to be. Returns whether the change is explained. */
 static bool fb_names_finish(struct fb_name_record *rec, struct dentry *lower, int err)
 {
@@ -249,7 +239,7 @@ void fb_names_end(struct fb_name_record *rec, struct dentry *lower, int err)
 		return;
 	if (rec->fits && !fb_names_finish(rec, lower, err))
 		fb_names_switch_off(names);
-	fb_beat_if_late(names);
+	fb_names_beat_if_due(names);
 	if (rec->fits)
 		fb_names_trim_later(names);
 }

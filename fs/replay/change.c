@@ -45,6 +45,25 @@ struct dentry *fb_find_name(struct fb_sb *fsb, struct dentry *dir, const struct 
 	return compat_lookup_one_unlocked(mnt_idmap(fsb->lower.mnt), name, dir);
 }
 
+/*
+ * Replay makes its folder in a root that is immutable or append-only, too, and takes it away again. The flags
+ * are lifted in memory alone, under the root's lock. So no other task makes use of that, and storage keeps
+ * them. A mkdir that fails gives the lock back by itself, just before fb_put_flags_back().
+ */
+static unsigned int fb_lift_flags(const struct fb_sb *fsb, struct inode *dir)
+{
+	unsigned int flags = dir == d_inode(fsb->lower.dentry) ? dir->i_flags & (S_IMMUTABLE | S_APPEND) : 0;
+
+	lockdep_assert_held_write(&dir->i_rwsem);
+	inode_set_flags(dir, 0, flags);
+	return flags;
+}
+
+static void fb_put_flags_back(struct inode *dir, unsigned int flags)
+{
+	inode_set_flags(dir, flags, flags);
+}
+
 static int fb_begin_change(struct fb_sb *fsb)
 {
 	return fb_replay_stops() ? -ECANCELED : mnt_want_write(fsb->lower.mnt);
@@ -92,12 +111,16 @@ struct dentry *fb_make_name(struct fb_sb *fsb, struct dentry *dir, const struct 
 	struct mnt_idmap *idmap = mnt_idmap(fsb->lower.mnt);
 	int err = fb_begin_change(fsb);
 	struct dentry *child;
+	unsigned int flags;
 
 	if (err)
 		return ERR_PTR(err);
 	child = compat_start_changing(idmap, dir, name, false);
-	if (!IS_ERR(child))
+	if (!IS_ERR(child)) {
+		flags = fb_lift_flags(fsb, d_inode(dir));
 		child = fb_make_there(idmap, d_inode(dir), child, mode, rdev, target);
+		fb_put_flags_back(d_inode(dir), flags);
+	}
 	if (!IS_ERR(child)) {
 		dget(child);
 		compat_end_changing(child);
@@ -193,6 +216,7 @@ int fb_remove_name(struct fb_sb *fsb, struct dentry *dir, const struct qstr *nam
 	struct timespec64 ctime;
 	struct inode *inode = NULL;
 	struct dentry *child;
+	unsigned int flags;
 
 	if (err)
 		return err;
@@ -201,7 +225,9 @@ int fb_remove_name(struct fb_sb *fsb, struct dentry *dir, const struct qstr *nam
 	if (!err && d_really_is_negative(child))
 		err = -ESTALE;
 	if (!err && is_dir) {
+		flags = fb_lift_flags(fsb, d_inode(dir));
 		err = compat_vfs_rmdir(idmap, d_inode(dir), child);
+		fb_put_flags_back(d_inode(dir), flags);
 	} else if (!err) {
 		inode = fb_hold(child, &ctime);
 		err = vfs_unlink(idmap, d_inode(dir), child, NULL);
@@ -236,6 +262,7 @@ int fb_move_name(struct fb_sb *fsb, struct dentry *from, const struct qstr *old_
 	struct timespec64 ctime, replaced_ctime;
 	struct inode *inode, *replaced;
 	int err = fb_begin_change(fsb);
+	unsigned int flags;
 
 	if (err)
 		return err;
@@ -244,7 +271,9 @@ int fb_move_name(struct fb_sb *fsb, struct dentry *from, const struct qstr *old_
 		goto drop;
 	inode = fb_hold(rd.old_dentry, &ctime);
 	replaced = fb_hold(rd.new_dentry, &replaced_ctime);
+	flags = fb_lift_flags(fsb, d_inode(from));
 	err = inode ? compat_vfs_rename(&rd) : -ESTALE;
+	fb_put_flags_back(d_inode(from), flags);
 	compat_end_renaming(&rd);
 	if (!err && keep == FB_KEEP_CTIME)
 		fb_keep_ctime(fsb, inode, ctime);
@@ -271,14 +300,17 @@ int fb_change_attr(struct fb_sb *fsb, struct dentry *lower, struct iattr *attr,
 {
 	struct mnt_idmap *idmap = mnt_idmap(fsb->lower.mnt);
 	int err = fb_begin_change(fsb);
+	unsigned int flags;
 
 	if (err)
 		return err;
 	inode_lock(d_inode(lower));
+	flags = fb_lift_flags(fsb, d_inode(lower));
 	if (ctime)
 		err = fb_set_attr_at(idmap, lower, attr, *ctime);
 	else
 		err = notify_change(idmap, lower, attr, NULL);
+	fb_put_flags_back(d_inode(lower), flags);
 	inode_unlock(d_inode(lower));
 	mnt_drop_write(fsb->lower.mnt);
 	return err;

@@ -7,6 +7,8 @@
  * what is seen is on storage, too, and a decision stays right if power fails after it.
  */
 #include <linux/iversion.h>
+#include <linux/magic.h>
+#include <linux/mount.h>
 #include <linux/vmalloc.h>
 
 #include "../fail.h"
@@ -14,6 +16,8 @@
 #include "decide.h"
 #include "find.h"
 
+/* In ns: relatime moves an access time that is older. */
+#define FB_DAY		(24 * 3600 * NSEC_PER_SEC)
 #define FB_WAY_OUT	"mount with -o names=discard gives up what is only in the log"
 
 static const char *fb_damaged_part(enum nl_damage_kind kind)
@@ -70,22 +74,40 @@ int fb_log_damaged_somewhere(struct fb_replay *run)
 }
 
 /*
- * xfs raises an inode's counter once for a new access time, if nothing else has raised it since the inode
- * was read from storage. So an inode that was read since the crash, and not changed, may have one too many;
- * with strictatime, one for each time that the inode came into memory. With lazytime the counter rises when
- * the access time is written, which fb_commit_and_write_times() has seen to. A user may have set such an
- * access time before the crash, too: the counter is right then.
+ * Whether an inode may have been read since the crash while the clock was behind: the access time is of this
+ * boot, or from before the inode was made. ctime is not, so nothing has changed the inode then.
  */
-static bool fb_may_be_read(const struct fb_replay *run, const struct inode *inode)
+static bool fb_may_be_read_before(s64 atime, s64 ctime, s64 btime, s64 now)
 {
-	struct timespec64 access = inode_get_atime(inode), change = inode_get_ctime(inode);
-	s64 atime = timespec64_to_ns(&access);
+	s64 boot = now - ktime_get_boottime_ns();
+
+	return (boot <= atime && atime <= now && ctime < boot) || (atime < btime && btime <= ctime);
+}
+
+/*
+ * xfs raises an inode's counter once for a new access time, if nothing else has raised it since the inode
+ * was read from storage. So an inode that was read since the crash, and not changed, may have one too many.
+ * It may have one more for each time that it came into memory: with strictatime, and if it is read again a
+ * day later. With lazytime the counter rises when the access time is written, which
+ * fb_commit_and_write_times() has seen to. A user may have set such an access time before the crash, too: the
+ * counter is right then. A ctime that lies ahead is from before the clock was set back.
+ */
+static enum nl_seen fb_may_be_read(const struct fb_replay *run, const struct inode *inode, s64 ctime,
+				   s64 btime)
+{
+	struct timespec64 access = inode_get_atime(inode);
+	s64 atime = timespec64_to_ns(&access), now = ktime_get_real_ns();
 	struct nl_beat beat;
 
 	nl_beat_read(run->nl, &beat);
-	return !strcmp(inode->i_sb->s_type->name, "xfs") && atime > beat.until &&
-	       atime <= (s64)ktime_get_real_ns() &&
-	       timespec64_to_ns(&change) <= beat.until;
+	if (inode->i_sb->s_magic != XFS_SUPER_MAGIC || (ctime > beat.until && ctime <= now))
+		return NL_SEEN_UNREAD;
+	if (atime <= beat.until)
+		return fb_may_be_read_before(atime, ctime, btime, now) ? NL_SEEN_READ_BEFORE : NL_SEEN_UNREAD;
+	if (atime > now)
+		return NL_SEEN_UNREAD;
+	return run->fsb->lower.mnt->mnt_flags & (MNT_RELATIME | MNT_NOATIME) && atime < beat.until + FB_DAY ?
+	       NL_SEEN_READ : NL_SEEN_READ_OFTEN;
 }
 
 /* For nl_judge(). */
@@ -94,7 +116,7 @@ static int fb_look(void *arg, const struct nl_identity *object, u64 *counter, s6
 	struct fb_replay *run = arg;
 	struct dentry *dentry = fb_find_identity(run->fsb, object, false);
 	struct timespec64 time;
-	bool read;
+	enum nl_seen seen;
 
 	if (IS_ERR(dentry))
 		return dentry == ERR_PTR(-ESTALE) ? -ENOENT : PTR_ERR(dentry);
@@ -103,11 +125,11 @@ static int fb_look(void *arg, const struct nl_identity *object, u64 *counter, s6
 		return -ENOENT;
 	}
 	*counter = inode_peek_iversion(d_inode(dentry));
-	read = fb_may_be_read(run, d_inode(dentry));
 	time = inode_get_ctime(d_inode(dentry));
 	*ctime = timespec64_to_ns(&time);
+	seen = fb_may_be_read(run, d_inode(dentry), *ctime, object->btime);
 	dput(dentry);
-	return read;
+	return seen;
 }
 
 static const char *fb_verdict(enum nl_verdict verdict)
@@ -119,9 +141,24 @@ static const char *fb_verdict(enum nl_verdict verdict)
 		return "the file system below was changed without Forebay since the crash";
 	case NL_NO_CUT:
 		return "the file system below has lost a change and has a later one";
+	case NL_UNCLEAR:
+		return "a directory below was read twice since the crash, and doesn't show what it has";
 	default:
 		return "the name log contradicts itself";
 	}
+}
+
+/* Without the right time, an explained state may look like another one. */
+static const char *fb_clock_hint(const struct fb_replay *run)
+{
+	struct nl_beat beat;
+
+	nl_beat_read(run->nl, &beat);
+	if (beat.back)
+		return "; or the system clock was set back just before the crash, which can look the same";
+	if ((s64)ktime_get_real_ns() < beat.time)
+		return "; or it was only read while the system clock was behind, as that is now";
+	return "";
 }
 
 /* Storage can't be explained: nothing is changed. */
@@ -129,17 +166,17 @@ static int fb_refuse(struct fb_replay *run, const struct nl_judge *judge)
 {
 	struct dentry *dir = judge->has_dir ? fb_find_identity(run->fsb, &judge->dir, true) : NULL;
 	const char *name = run->fsb->cache_name;
-	const char *why = fb_verdict(judge->verdict);
+	const char *why = fb_verdict(judge->verdict), *hint = fb_clock_hint(run);
 
 	if (!IS_ERR_OR_NULL(dir))
-		fb_error(run->fc, "%s: %s (directory '%pd4', record at place %llu); nothing was changed. %s",
-			 name, why, dir, judge->place, FB_WAY_OUT);
+		fb_error(run->fc, "%s: %s (directory '%pd4', record at place %llu)%s; nothing was changed. %s",
+			 name, why, dir, judge->place, hint, FB_WAY_OUT);
 	else if (judge->has_dir)
-		fb_error(run->fc, "%s: %s (directory with handle %*phN, record at place %llu); nothing was changed. %s",
-			 name, why, judge->dir.len, judge->dir.handle, judge->place, FB_WAY_OUT);
+		fb_error(run->fc, "%s: %s (directory with handle %*phN, record at place %llu)%s; nothing was changed. %s",
+			 name, why, judge->dir.len, judge->dir.handle, judge->place, hint, FB_WAY_OUT);
 	else
-		fb_error(run->fc, "%s: %s (record at place %llu); nothing was changed. %s",
-			 name, why, judge->place, FB_WAY_OUT);
+		fb_error(run->fc, "%s: %s (record at place %llu)%s; nothing was changed. %s",
+			 name, why, judge->place, hint, FB_WAY_OUT);
 	if (!IS_ERR_OR_NULL(dir))
 		dput(dir);
 	return -EUCLEAN;

@@ -14,6 +14,9 @@ static const char *fb_advice(int err)
 	case -EDQUOT:
 		return "a quota there is used up, the mounter's or the owner's: raise it, or mount with "
 		       "CAP_SYS_RESOURCE, then mount again; nothing is lost";
+	case -EPERM:
+		return "a file or folder there must not be changed: look for it with lsattr -R, take its flag i "
+		       "or a away with chattr, then mount again; nothing is lost";
 	case -EINTR:
 		return "mount was interrupted: mount again, and replay goes on";
 	case -ENOMEM:

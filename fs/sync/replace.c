@@ -31,13 +31,13 @@
 
 /*
  * Whether only storage can make the file durable. Of an inode that was just read from below nothing is known,
- * so the flag for its first sync counts as well.
+ * so the flag for its first sync counts as well. A truncation that the file's record says is durable.
  *
  * Syncs in flight are counted first: one that fails has given back before what it took.
  */
 static bool fb_needs_storage(const struct fb_inode *fi)
 {
-	return atomic_read_acquire(&fi->syncs_below.in_flight) || fb_is_truncated(fi) ||
+	return atomic_read_acquire(&fi->syncs_below.in_flight) || test_bit(FB_TRUNCATED, &fi->flags) ||
 	       test_bit(FB_NEEDS_SYNC, &fi->flags);
 }
 

@@ -33,7 +33,7 @@ static void start(bool decided)
 	}
 	change = names_change(NL_LINK, 30);
 	tail_start = names_append(&nl, &change);
-	nl_beat(&nl, 5, 6);
+	nl_beat(&nl, 5, 6, 0);
 	tail_end = names_append(&nl, &change);
 	if (decided) {
 		nl_bit_set(&nl, bits, committed[1]);
@@ -147,7 +147,7 @@ static void lost_stores(void)
 
 	memcpy(older, region, NAMES_SIZE);
 	EXPECT(!nl_empty(&nl) && !nl_commit(&nl, names_append(&nl, &change)));
-	nl_beat(&nl, 7, 8);
+	nl_beat(&nl, 7, 8, 0);
 	memcpy(good, region, NAMES_SIZE);
 	memcpy(&nl.words->commit, older + 2 * NL_PAGE_SIZE + offsetof(struct nl_words_onmedia, commit),
 	       NL_LINE);

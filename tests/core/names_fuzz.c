@@ -38,7 +38,7 @@ static void make_good(bool decided)
 		if (kind == NL_XATTR_SET)
 			nl_commit(&nl, nl_next(&nl));
 	}
-	nl_beat(&nl, 1, 2);
+	nl_beat(&nl, 1, 2, 0);
 	if (decided && (nl_open(&nl, image, NAMES_SIZE, 0) || nl_decide(&nl, bits, nl.commit + 9)))
 		abort();
 	memcpy(good, image, NAMES_SIZE);
@@ -190,7 +190,7 @@ static int random_look(void *arg, const struct nl_identity *dir, u64 *counter, s
 	EXPECT(dir->len <= NL_HANDLE_MAX);
 	*counter = sim_random(2) ? sim_random(200) : evil(100);
 	*ctime = evil(5100);
-	return sim_random(4) ? 0 : -ENOENT;
+	return sim_random(4) ? (int)sim_random(4) : -ENOENT;
 }
 
 /* A judgment and all steps of replay end, whatever the records say and storage has. */

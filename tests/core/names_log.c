@@ -36,7 +36,7 @@ void names_forget(void)
 /* Makes a heartbeat, and remembers it. */
 void names_beat(struct nl *nl, s64 time, s64 until)
 {
-	nl_beat(nl, time, until);
+	nl_beat(nl, time, until, 0);
 	if (beaten.n == 4096)
 		abort();
 	nl_beat_read(nl, &beaten.beats[beaten.n++]);

@@ -14,11 +14,14 @@
 #include <stdlib.h>
 
 #define RUNS		4000
+#define FIRST_TIME	1000
+#define SET_BACK	500		/* the first time after the clock was set back */
 
 static struct {
 	struct tree_op ops[TREE_OPS];	/* in the order of the journal */
 	u32 n, stored;			/* storage has so many of them */
 	u32 tick;			/* so many have the same time */
+	u32 set_back;			/* the clock is set back before this one; TREE_OPS: it isn't */
 	struct tree before;		/* what storage had before the first of them */
 	u64 committed;			/* the log has those before this place */
 	u64 end;			/* the record at this place, and those behind it, are lost */
@@ -61,13 +64,20 @@ static void reserve_and_take(struct tree_op **ops, u32 n)
 		append(ops[i], &place[i]);
 }
 
+static void beat(void)
+{
+	nl_beat(&run.nl, FIRST_TIME, FIRST_TIME + TREE_OPS, run.n < run.set_back ? 0 : SET_BACK);
+}
+
 static void draw_op(struct tree *tree, u32 *next_object)
 {
 	struct tree_op *op = &run.ops[run.n];
 
+	if (run.n == run.set_back)
+		beat();
 	while (!tree_draw(tree, op, *next_object))
 		;
-	op->time = 1000 + run.n / run.tick;
+	op->time = (run.n < run.set_back ? FIRST_TIME : SET_BACK) + run.n / run.tick;
 	tree_describe(tree, op, run.births);
 	tree_run(tree, op);
 	run.n++;
@@ -87,6 +97,7 @@ static u32 make_past(struct tree *tree)
 	tree_init(tree);
 	tree->still = sim_random(2);
 	run.tick = sim_random(2) ? 1 : 1 + sim_random(TREE_OPS);
+	run.set_back = sim_random(4) ? TREE_OPS : 1 + sim_random(TREE_OPS - 1);
 	for (u32 n = sim_random(16); n; n--) {
 		struct tree_op op;
 
@@ -161,9 +172,11 @@ static struct nl_judge judge_now(void)
 static void lose_tail(void)
 {
 	const struct tree_op *op = &run.ops[sim_random(run.n)];
+	struct nl_beat beat;
 
+	nl_beat_read(&run.nl, &beat);
 	run.end = ~0ULL;
-	if (sim_random(2) || op->place < max_t(u64, run.nl.commit, run.nl.trim))
+	if (sim_random(2) || op->place < max_t(u64, run.nl.commit, run.nl.trim) || op->place < beat.durable)
 		return;
 	run.end = op->place;
 	memset(nl_line(&run.nl, run.end), 0, NL_LINE);
@@ -173,7 +186,7 @@ static void lose_tail(void)
 static void read_some(void)
 {
 	memset(run.read, 0, sizeof(run.read));
-	if (run.storage.still || sim_random(2))
+	if (run.storage.still || run.set_back < TREE_OPS || sim_random(2))
 		return;
 	for (u32 object = TREE_ROOT; object < TREE_OBJECTS; object++) {
 		run.read[object] = sim_random(2);
@@ -293,7 +306,9 @@ static bool random_replay(void)
 	memset(region, 0, sizeof(region));
 	names_format(region, 1);
 	EXPECT(!nl_open(&run.nl, region, NAMES_SIZE, 0) && !nl_empty(&run.nl));
-	nl_beat(&run.nl, 1000, 1000 + TREE_OPS);
+	run.n = 0;
+	run.set_back = TREE_OPS;
+	beat();
 	make_history(&tree);
 	cut(sim_random(run.n + 1));
 	judge = judge_now();

@@ -91,7 +91,7 @@ static void setup_full(struct nl *nl)
 static void setup_recovery(struct nl *nl)
 {
 	setup_tail(nl);
-	nl_beat(nl, 100, 200);
+	nl_beat(nl, 100, 200, 0);
 	append(nl, NL_CREATE, 5);
 	sim_settle();
 	reopen(nl);
@@ -207,15 +207,15 @@ static void op_reuse(struct nl *nl)
 
 static void op_beat(struct nl *nl)
 {
-	nl_beat(nl, 1000, 2000);
+	nl_beat(nl, 1000, 2000, 0);
 	ack();
 	append(nl, NL_CREATE, 3);
-	nl_beat(nl, 2000, 3000);
+	nl_beat(nl, 2000, 3000, 1500);
 	ack();
 	commit(nl, append(nl, NL_LINK, 4));
 	ack();
 	append(nl, NL_CREATE, 5);
-	nl_beat(nl, 3000, 4000);
+	nl_beat(nl, 3000, 4000, 0);
 }
 
 /* A commit can't pass an opaque record before a lower sync has. */

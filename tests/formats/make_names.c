@@ -101,7 +101,7 @@ void make_names(void *region, unsigned long long size, bool decided, bool flush)
 	/* `forebay format` gives each log a UUID of its own. The image always has this one. */
 	assert(!nl_format(region, size, &(struct nl_format_options){ .uuid = "the name log" }));
 	assert(!nl_open(&nl, region, size, flush ? NL_OPEN_FLUSH_CACHES : 0) && !nl_empty(&nl));
-	nl_beat(&nl, 1000, 2000);
+	nl_beat(&nl, 1000, 2000, 0);
 	end = append_kind(NL_CREATE, 50);
 	assert(!nl_commit(&nl, end) && !nl_trim(&nl, end));
 	for (u32 kind = NL_CREATE; kind < NL_OPAQUE; kind++)
@@ -111,7 +111,7 @@ void make_names(void *region, unsigned long long size, bool decided, bool flush)
 	if (nl_change_lines(&exchange) > 0)
 		end = append(&exchange);
 	assert(!nl_commit(&nl, end));
-	nl_beat(&nl, 3000, 4000);
+	nl_beat(&nl, 3000, 4000, 0);
 	end = append_kind(NL_UNLINK, 60);		/* not committed */
 	if (!decided)
 		return;

@@ -165,6 +165,28 @@ def test_replaced_by_what_was_truncated(pair, size, known):
         assert (left / "f").read_bytes() == (b"n" * min(size, 2 * PAGE)).ljust(size, b"\0")
 
 
+@BOTH
+@pytest.mark.parametrize("grows", (False, True), ids=("shorter", "longer"))
+def test_replaced_by_what_was_truncated_and_synced(pair, grows):
+    """PMem has the truncation: a program that writes one file again and again, and puts it in the place of another."""
+    write(MOUNT / "f", b"old" * 1000)
+    write(MOUNT / "f.new", b"n" * 2 * PAGE)
+    write(MOUNT / "f.new", b"m" * 2 * PAGE)
+    settle()
+    write(MOUNT / "f.new", b"o" * 2 * PAGE)
+    new = b"p" * (3 * PAGE if grows else 1000)
+    fd = os.open(MOUNT / "f.new", os.O_WRONLY | os.O_TRUNC)
+    os.write(fd, new)
+    os.fsync(fd)
+    os.close(fd)
+    before = barriers(pair)
+    assert pair.says_exactly()
+    replace_and_sync()
+    assert barriers(pair) == before
+    for left in pair.after_cuts():
+        assert (left / "f").read_bytes() == new and not (left / "f.new").exists()
+
+
 def test_replaced_by_what_was_forgotten(pair):
     """The inode was given up between the write and the rename."""
     write(MOUNT / "f", b"old" * 1000)

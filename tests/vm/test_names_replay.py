@@ -4,20 +4,22 @@ user's quota. As in names_pair.py, a cut is a copy."""
 
 import os
 import shutil
+import time
 from pathlib import Path
 
 import pytest
 from conftest import clean_up
 from mapped import DEBUG
-from names_pair import NamesPair, settle, sync, write
+from names_pair import NamesPair, flags_of, settle, sync, write
 from other_user import as_user
-from stack import FSCK, MKFS, MOUNT, fails, run
+from stack import FSCK, MKFS, MOUNT, counter, fails, run
 from test_cuts import LEFT, LEFT_LOWER
 from test_emu import module_fixture
 
 emulated_devices = module_fixture
 USER = 1234
 FILES = 40
+BEAT = 4                # s: more than a heartbeat speaks of
 CONTENT = 5 * 4096 + 17
 
 
@@ -50,14 +52,14 @@ def content(number):
     return bytes([number + 1]) * CONTENT
 
 
-def make_tree():
+def make_tree(top=MOUNT):
     """Files in two new folders, one of which moves, all synced; storage has none of them."""
-    os.mkdir(MOUNT / "a")
-    os.mkdir(MOUNT / "b")
+    os.mkdir(top / "a")
+    os.mkdir(top / "b")
     for number in range(FILES):
-        write(MOUNT / f"{'ab'[number % 2]}/f{number}", content(number))
-    os.rename(MOUNT / "b", MOUNT / "a/b")
-    sync(MOUNT)
+        write(top / f"{'ab'[number % 2]}/f{number}", content(number))
+    os.rename(top / "b", top / "a/b")
+    sync(top)
 
 
 def check_tree(top):
@@ -250,3 +252,38 @@ def test_quota_of_a_mounter_without_rights(pair):
     fsck(pair)
 
 
+
+
+@pytest.mark.parametrize("flag", ["i", "a"])
+def test_root_that_must_not_change(pair, flag):
+    """Its flag is on storage, and the log has changes in folders below it. Replay leaves the flag alone."""
+    os.mkdir(MOUNT / "d")
+    run(f"chattr +{flag} {MOUNT}")
+    settle()
+    time.sleep(BEAT)        # the log is on
+    make_tree(MOUNT / "d")
+    mtime = os.stat(MOUNT).st_mtime_ns
+    cut(pair)
+    run(f"chattr -{flag} {MOUNT}")
+    run(mount_command(pair))
+    assert int(counter(pair.cache_left, "names_replayed")) > 0, "the log was emptied: the test shows nothing"
+    check_tree(LEFT / "d")
+    assert os.stat(LEFT).st_mtime_ns == mtime and flag in flags_of(LEFT) and not list(LEFT.glob(".forebay-replay*"))
+    assert fails(f"touch {LEFT}/x{'; rm -r ' + str(LEFT) + '/d' if flag == 'a' else ''}")
+    run(f"chattr -{flag} {LEFT} {LEFT_LOWER}")
+    fsck(pair)
+
+
+def test_file_that_must_not_change(pair):
+    """Another program has made it immutable after the cut: mount says what is in the way, and goes on when it isn't."""
+    write(MOUNT / "f", b"f")
+    settle()
+    os.rename(MOUNT / "f", MOUNT / "g")
+    sync(MOUNT)
+    cut(pair)
+    run(f"chattr +i {LEFT_LOWER}/f")
+    refused = fails(mount_command(pair))
+    assert "'g'" in refused and "lsattr" in refused and not os.path.ismount(LEFT), refused
+    run(f"chattr -i {LEFT_LOWER}/f && {mount_command(pair)}")
+    assert (LEFT / "g").read_bytes() == b"f" and not (LEFT / "f").exists()
+    fsck(pair)

@@ -3,13 +3,14 @@
 
 import fcntl
 import os
+import stat
 import struct
 import time
 
 import pytest
 from clock import next_tick
 from names_pair import XfsPair, mount_command, pair_fixture, settle, sync, write
-from stack import MOUNT, run
+from stack import LOWER, MOUNT, fails, run
 from test_cuts import LEFT, LEFT_LOWER
 from test_emu import module_fixture
 
@@ -26,6 +27,12 @@ class LazyPair(XfsPair):
     """Access times are written some time after they have changed."""
 
     lower_options = "nouuid,lazytime"
+
+
+class SmallInodesPair(XfsPair):
+    """Inode numbers of 32 bits."""
+
+    lower_options = "nouuid,inode32"
 
 
 XFS = pytest.mark.parametrize("pair", [XfsPair], indirect=True, ids=["xfs"])
@@ -57,6 +64,34 @@ def test_inherited_flag_of_xfs(pair):
     for left in pair.after_cuts(committed=False):       # the log doesn't hold it
         assert [bool(xflags(left / name) & NODEFRAG) for name in names] == [True, True]
         assert (left / "top/d/f").read_bytes() == b"f" * 5000
+
+
+@pytest.mark.parametrize("pair", [XfsPair, SmallInodesPair], indirect=True, ids=["to_inode32", "to_inode64"])
+@pytest.mark.parametrize("remounted", (False, True), ids=("after_the_cut", "before_the_cut"))
+def test_size_of_inode_numbers(pair, remounted):
+    """It changes by a mount option, and file handles of xfs with it."""
+    other = "inode64" if pair.lower_options.endswith("32") else "inode32"
+    write(MOUNT / "stored", b"s" * 5000)
+    write(MOUNT / "stored", b"t" * 5000)
+    settle()
+    write(MOUNT / "stored", b"u" * 5000)
+    write(MOUNT / "f", b"f" * 5000)
+    if remounted:
+        run(f"mount -o remount,{other} {LOWER}")
+        write(MOUNT / "f", b"g" * 5000)
+        write(MOUNT / "g", b"g" * 5000)
+        os.chmod(MOUNT / "stored", 0o604)
+        sync(MOUNT / "stored")
+    pair.lower_options = f"nouuid,{other}"
+    pair.cut()
+    pair.mount_lower(pair.storage_left, LEFT_LOWER)
+    assert "is older than what was made durable" in fails(f"forebay status {LEFT_LOWER}")
+    run(f"umount {LEFT_LOWER}")
+    for left in pair.after_cuts():
+        assert (left / "stored").read_bytes() == b"u" * 5000
+        assert (left / "f").read_bytes() == (b"g" if remounted else b"f") * 5000
+        if remounted:
+            assert (left / "g").read_bytes() == b"g" * 5000 and stat.S_IMODE(os.stat(left / "stored").st_mode) == 0o604
 
 
 def made_within_a_tick():

@@ -9,10 +9,13 @@
  */
 #include <fcntl.h>
 #include <linux/fs.h>
+#include <linux/magic.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 
+#include "../core/store/xfs_handle.h"
 #include "base/message.h"
 #include "device/identity.h"
 #include "sys/sysfs.h"
@@ -84,11 +87,12 @@ static bool read_folder(struct folder *folder)
 	} handle = { .head.handle_bytes = PS_HANDLE_MAX };
 	int fd = open(folder->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), mount;
 	struct fsuuid2 uuid = { };
+	struct statfs fs;
 	bool good;
 
 	if (fd < 0)
 		return false;
-	good = !ioctl(fd, FS_IOC_GETFSUUID, &uuid) && uuid.len == PS_UUID_SIZE &&
+	good = !fstatfs(fd, &fs) && !ioctl(fd, FS_IOC_GETFSUUID, &uuid) && uuid.len == PS_UUID_SIZE &&
 	       !name_to_handle_at(fd, "", &handle.head, &mount, AT_EMPTY_PATH);
 	close(fd);
 	if (!good)
@@ -97,6 +101,8 @@ static bool read_folder(struct folder *folder)
 	folder->handle.type = handle.head.handle_type;
 	folder->handle.len = handle.head.handle_bytes;
 	memcpy(folder->handle.bytes, handle.head.f_handle, handle.head.handle_bytes);
+	if (fs.f_type == XFS_SUPER_MAGIC)
+		xfs_handle_widen(&folder->handle);
 	return true;
 }
 
