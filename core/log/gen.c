@@ -15,6 +15,9 @@
  */
 #include "layout.h"
 
+/* Headers in a row that a medium may damage at once: those of a page. */
+#define MAX_HOLE	((int)(WL_PAGE_SIZE / WL_LINE))
+
 static_assert(sizeof(struct wl_gen_onmedia) == WL_LINE);
 static_assert(sizeof(struct wl_chunk_onmedia) == WL_LINE);
 
@@ -129,77 +132,71 @@ static bool line_lost(const struct wl *wl, u32 gen)
 	return !pm_read(&rec, &wl->gens[gen], sizeof(rec));
 }
 
-/**
- * wl_gen_open - begin a new life of a free generation
- * @wl: log, not opened read-only
- * @gen: number; durably free
- * @id: larger than any given before, see wl_next_id()
- *
- * Durable on return: slots may take its chunks. Entries of its last life don't count.
- *
- * Context: Any; the caller excludes others from the generation.
- * Return: 0; -EOVERFLOW: no identifiers are left, and the log has to be formatted anew once it is
- * empty; -EIO: the medium can't hold it.
+/*
+ * Counts the entries of this life in a chunk by their headers, up to the last whole one. Headers that aren't
+ * whole may lie between others: the medium has damaged them. A header doesn't lie in an earlier entry's data.
  */
-int wl_gen_open(struct wl *wl, u32 gen, u64 id)
+static int count_headers(const struct wl *wl, u32 gen, u64 id, u32 chunk)
 {
-	u64 word = wl_gen_word(wl, gen, id, WL_GEN_OPEN, 0);
-	struct wl_gen_info info;
+	const u8 *data_end = wl_chunk_at(wl, gen, chunk);
+	int i, n = 0, max = min_t(u32, wl->chunk_size / WL_LINE - 1, WL_MAX_FILL);
+	struct wl_entry entry;
 
-	if (id > WL_MAX_ID)
-		return -EOVERFLOW;
-	if (clear_chunk_words(wl, gen, false)) {
-		pm_fence();
-		/* Entries in a chunk whose word stays bad would be lost. */
-		if (clear_chunk_words(wl, gen, false))
-			return -EIO;
+	for (i = 0; i < max && i < n + MAX_HOLE; i++) {
+		if ((u8 *)wl_entry_header(wl, gen, chunk, i) < data_end)
+			break;
+		if (wl_entry_read(wl, gen, id, chunk, i, &entry))
+			continue;
+		n = i + 1;
+		if (wl_entry_len(&entry))
+			data_end = (u8 *)wl_entry_data(wl, &entry) + wl_entry_len(&entry);
 	}
-	if (wl_gen_read(wl, gen, &info))
-		write_line(wl, gen, word, 0);
-	else
-		wl_store(wl, &wl->gens[gen].word, word);
-	if (!BREAK_OPEN_FENCE)
-		pm_fence();
-	return wl_gen_read(wl, gen, &info) ? -EIO : 0;
+	return n;
 }
 
-/* True if the first @n headers of a chunk are whole, and of this life of the generation. */
-static bool headers_whole(const struct wl *wl, u32 gen, u64 id, u32 chunk, u32 n)
+/* Sums up a generation's entries, by the words of its chunks or by headers. False: a word is damaged. */
+static bool add_up(const struct wl *wl, u32 gen, u64 id, bool by_headers, u64 *sum)
 {
-	struct wl_entry entry;
-	u32 i;
+	u32 chunk;
 
-	for (i = 0; i < n; i++)
-		if (wl_entry_read(wl, gen, id, chunk, i, &entry))
+	for (chunk = 0, *sum = 0; chunk < wl->nr_chunks; chunk++) {
+		int fill = by_headers ? count_headers(wl, gen, id, chunk) : wl_chunk_read(wl, gen, id, chunk);
+
+		if (fill < 0)
 			return false;
+		*sum += fill;
+		cond_resched();
+	}
 	return true;
 }
 
 /*
- * Writes the word of a chunk anew that the medium has damaged or lost since the chunk's last commit. All
- * entries that were made in this life are committed, and @entries is their number. So if no other word is
- * damaged, the chunk has those that the other chunks lack. Durable after a fence.
+ * Writes words of chunks anew that the medium has damaged or lost since the chunks' last commits, or that it
+ * shows as they were before. All entries that were made in this life are committed, and @entries is their
+ * number. So each whole header of this life is that of an entry, and a chunk has at least the entries up to
+ * its last whole header. Durable after a fence.
  */
-static void heal_chunk(const struct wl *wl, u32 gen, u64 id, u64 entries)
+static void heal_chunks(const struct wl *wl, u32 gen, u64 id, u64 entries)
 {
-	u32 chunk, damaged = 0, nr_damaged = 0;
-	struct wl_chunk_onmedia rec = { };
-	u64 word;
+	u64 sum;
+	u32 chunk;
 
-	for (chunk = 0; chunk < wl->nr_chunks; chunk++) {
-		if (!wl_chunk_load(wl, gen, chunk, &word)) {
-			damaged = chunk;
-			nr_damaged++;
-		} else if (wl_word_id(word) == id) {
-			entries -= word & WL_FILL_MASK;
-		}
-	}
-	if (nr_damaged != 1 || entries >= wl->chunk_size / WL_LINE || entries > WL_MAX_FILL ||
-	    !headers_whole(wl, gen, id, damaged, entries))
+	if (add_up(wl, gen, id, false, &sum) && sum == entries)
 		return;
-	word = wl_chunk_word(wl, wl_chunk_number(wl, gen, damaged), id, entries);
-	rec.word = cpu_to_le64(entries ? word : 0);
-	pm_copy(wl_chunk_header(wl, gen, damaged), &rec, sizeof(rec));
+	add_up(wl, gen, id, true, &sum);
+	if (sum > entries)		/* headers can't be trusted */
+		return;
+	for (chunk = 0; chunk < wl->nr_chunks; chunk++) {
+		int n = count_headers(wl, gen, id, chunk);
+		struct wl_chunk_onmedia rec = { };
+
+		if (wl_chunk_read(wl, gen, id, chunk) >= n)
+			continue;
+		if (n)
+			rec.word = cpu_to_le64(wl_chunk_word(wl, wl_chunk_number(wl, gen, chunk), id, n));
+		pm_copy(wl_chunk_header(wl, gen, chunk), &rec, sizeof(rec));
+		cond_resched();
+	}
 }
 
 /**
@@ -212,16 +209,17 @@ static void heal_chunk(const struct wl *wl, u32 gen, u64 id, u64 entries)
  * Durable on return. Sealing is optional: an open generation can be freed, too.
  *
  * The identifier comes from the caller, not from the word: the medium may have damaged or lost the word since
- * the generation was opened. Sealing writes it anew then, and no entry is lost. So it does with the word of
- * one chunk, whose number of entries is known from those of the others.
+ * the generation was opened. Sealing writes it anew then, and no entry is lost. So it does with the words of
+ * chunks, from the headers of their entries. Where the last headers of a chunk are damaged, too, entries are
+ * missing, and their number shows that.
  *
- * Context: Any; the caller excludes others from the generation.
+ * Context: May sleep; the caller excludes others from the generation.
  */
 void wl_gen_seal(struct wl *wl, u32 gen, u64 id, u64 entries)
 {
 	u64 word = wl_gen_word(wl, gen, id, WL_GEN_SEALED, entries);
 
-	heal_chunk(wl, gen, id, entries);
+	heal_chunks(wl, gen, id, entries);
 	if (line_lost(wl, gen)) {
 		write_line(wl, gen, word, entries);
 	} else {
@@ -259,4 +257,38 @@ void wl_gen_free(struct wl *wl, u32 gen)
 		wl_store(wl, &wl->gens[gen].word, word);
 	if (!BREAK_FREE_FENCE)
 		pm_fence();
+}
+
+/**
+ * wl_gen_open - begin a new life of a free generation
+ * @wl: log, not opened read-only
+ * @gen: number; durably free, or its word is damaged or lost, and its entries are given up
+ * @id: larger than any given before, see wl_next_id()
+ *
+ * Durable on return: slots may take its chunks. Entries of its last life don't count. A damaged word is first
+ * written anew, as that of a free generation. So it is whole also where the medium can't hold a chunk's word.
+ *
+ * Context: Any; the caller excludes others from the generation.
+ * Return: 0; -EOVERFLOW: no identifiers are left, and the log has to be formatted anew once it is
+ * empty; -EIO: the medium can't hold it.
+ */
+int wl_gen_open(struct wl *wl, u32 gen, u64 id)
+{
+	u64 word = wl_gen_word(wl, gen, id, WL_GEN_OPEN, 0);
+	struct wl_gen_info info;
+
+	if (id > WL_MAX_ID)
+		return -EOVERFLOW;
+	if (wl_gen_read(wl, gen, &info))
+		wl_gen_free(wl, gen);
+	if (clear_chunk_words(wl, gen, false)) {
+		pm_fence();
+		/* Entries in a chunk whose word stays bad would be lost. */
+		if (clear_chunk_words(wl, gen, false))
+			return -EIO;
+	}
+	wl_store(wl, &wl->gens[gen].word, word);
+	if (!BREAK_OPEN_FENCE)
+		pm_fence();
+	return wl_gen_read(wl, gen, &info) ? -EIO : 0;
 }

@@ -35,6 +35,7 @@ static const struct {
 	{ "log-sabotage", log_sabotage_tests },
 	{ "log-random", log_random_tests },
 	{ "log-damage", log_damage_tests },
+	{ "log-heal", log_heal_tests },
 	{ "log-fuzz", log_fuzz_tests },
 	{ "names-basic", names_basic_tests },
 	{ "names-crash", names_crash_tests },

@@ -24,6 +24,7 @@ void log_crash_tests(void);
 void log_sabotage_tests(void);
 void log_random_tests(void);
 void log_damage_tests(void);
+void log_heal_tests(void);
 void log_fuzz_tests(void);
 void names_basic_tests(void);
 void names_crash_tests(void);

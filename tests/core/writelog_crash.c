@@ -46,8 +46,8 @@ static const char *judge_format(const struct log_view *before, const struct log_
 		return now->err == WL_E_CORRUPT || now->err == before->err ?
 			NULL : "opening fails in an unexpected way";
 	if (!before->err && !memcmp(now->uuid, before->uuid, WL_UUID_SIZE))
-		return log_view_between(before, before, now);
-	return log_view_between(after, after, now);
+		return log_view_between(before, before, now, false);
+	return log_view_between(after, after, now, false);
 }
 
 static const char *judge(void *image, u32 at, bool acknowledged)
@@ -73,7 +73,7 @@ static const char *judge(void *image, u32 at, bool acknowledged)
 		return judge_format(before, after, &now);
 	if (now.err)
 		return now.err == before->err ? NULL : wl_strerror(now.err);
-	return log_view_between(before, after, &now);
+	return log_view_between(before, after, &now, run.scenario->piecewise);
 }
 
 static void note(u32 nr)

@@ -21,6 +21,7 @@ struct log_scenario {
 	void (*setup)(struct log *log);	/* NULL: an empty log */
 	void (*op)(struct log *log);
 	u32 spared;			/* steps that can be left out without harm */
+	bool piecewise;			/* entries come back chunk by chunk */
 };
 
 void log_setup(const struct log_scenario *scenario, struct log *log, enum sim_domain domain);

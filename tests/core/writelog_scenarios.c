@@ -294,6 +294,16 @@ static void op_seal_lost_chunk(struct log *log)
 	wl_gen_seal(&log->wl, 2, log->id, 3);
 }
 
+/* The same with the words of both chunks. */
+static void op_seal_lost_chunks(struct log *log)
+{
+	u8 *end = log->wl.data + (2 * LOG_CHUNKS + 1) * LOG_CHUNK_SIZE;
+
+	sim_lose_line(end - WL_LINE);
+	lose_line(end + LOG_CHUNK_SIZE - WL_LINE);
+	wl_gen_seal(&log->wl, 2, log->id, 3);
+}
+
 /* The oldest generation goes while others are being filled, and comes again. */
 static void op_life(struct log *log)
 {
@@ -343,6 +353,8 @@ static void op_reuse_lost_word(struct log *log)
  *   - Format of a device that is not zero: a word that stays in a chunk is of
  *     another log, which its check shows. Only a log formatted with the same
  *     UUID needs these steps.
+ *   - A generation whose word is lost is freed, and opened at once: the word that
+ *     says free, and its fence. Only a medium that can't hold a chunk needs them.
  */
 static const struct log_scenario scenarios[] = {
 	{ .name = "format a blank device", .raw = true, .op = op_format, .spared = 4 },
@@ -366,12 +378,14 @@ static const struct log_scenario scenarios[] = {
 	{ .name = "use space again", .setup = setup_freed, .op = op_reuse },
 	{ .name = "use space again, a word damaged", .setup = setup_freed_damaged, .op = op_reuse },
 	{ .name = "use space again, a generation's word lost", .setup = setup_freed,
-	  .op = op_reuse_lost_word },
+	  .op = op_reuse_lost_word, .spared = 3 },
 	{ .name = "life of a generation", .setup = setup_generations, .op = op_life },
 	{ .name = "seal a damaged generation", .setup = setup_damaged_open_gen, .op = op_seal },
 	{ .name = "seal a generation, its word lost", .setup = setup_generations, .op = op_seal_lost_word },
 	{ .name = "seal a generation, a chunk's word lost", .setup = setup_generations,
 	  .op = op_seal_lost_chunk },
+	{ .name = "seal a generation, the words of its chunks lost", .setup = setup_generations,
+	  .op = op_seal_lost_chunks, .piecewise = true },
 	{ .name = "give a damaged generation up", .setup = setup_damaged_gen, .op = op_give_up },
 	{ .name = "give a generation up, its word lost", .setup = setup_generations,
 	  .op = op_give_up_lost_word },

@@ -34,8 +34,11 @@ struct log_view {
 
 void log_view_read(struct log_view *view, const struct wl *wl);
 void log_view_open(struct log_view *view, void *image);
-/* NULL, or why @now cannot come from a power cut between @before and @after. */
+/*
+ * NULL, or why @now cannot come from a power cut between @before and @after. With @piecewise a part of the
+ * entries that @after has more may be there.
+ */
 const char *log_view_between(const struct log_view *before, const struct log_view *after,
-			     const struct log_view *now);
+			     const struct log_view *now, bool piecewise);
 
 #endif
