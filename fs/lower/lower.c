@@ -180,7 +180,9 @@ bool fb_may_steer(struct file *file)
  * @inode: its inode
  *
  * The lower file never appends and never syncs by itself: both are done here,
- * by the true size and by what is not durable yet.
+ * by the true size and by what is not durable yet. Linux 7.3 looks at the lower inode's flags when it
+ * opens a backing file. So an append-only file is opened to append, and then told not to. An immutable
+ * file, which a descriptor from before may map, is opened for reading.
  *
  * Return: a backing file, or an ERR_PTR.
  */
@@ -188,10 +190,20 @@ struct file *fb_open_lower(struct file *file, struct inode *inode)
 {
 	struct path path = fb_lower_path(file_dentry(file));
 	int flags = file->f_flags & ~(O_APPEND | O_DSYNC | __O_SYNC | O_CREAT | O_EXCL | O_NOCTTY | O_TRUNC);
+	struct file *lower;
 
 	flags |= fb_lower_atime(file);
+	if (IS_IMMUTABLE(d_inode(path.dentry)))
+		flags = (flags & ~O_ACCMODE) | O_RDONLY;
 	/* The caller's right to open was checked above; a private mount is no path that a profile knows. */
-	return backing_file_open(file, flags, &path, FB_SB(inode->i_sb)->cred);
+	lower = backing_file_open(file, flags | O_APPEND, &path, FB_SB(inode->i_sb)->cred);
+	if (!IS_ERR(lower)) {
+		spin_lock(&lower->f_lock);
+		lower->f_flags &= ~O_APPEND;
+		lower->f_iocb_flags = iocb_flags(lower);
+		spin_unlock(&lower->f_lock);
+	}
+	return lower;
 }
 
 /**
