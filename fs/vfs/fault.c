@@ -195,15 +195,15 @@ static bool fb_fault_wants_dax(struct fb_inode *fi, const struct vm_fault *vmf)
 /*
  * Accounts a page of a mapping that mlock() has locked. If that is too much, mlock() itself gets an error,
  * which it turns into ENOMEM. For other tasks the page is there, and can be reclaimed. mlock() faults
- * without FAULT_FLAG_INTERRUPTIBLE, and never to store in a shared mapping. So does a read of user memory in
- * the kernel: the two look the same.
+ * without FAULT_FLAG_INTERRUPTIBLE, never to store in a shared mapping, and never as for another task
+ * (ptrace(), process_vm_readv()). A read of the task's own memory in the kernel looks the same as mlock().
  */
 static vm_fault_t fb_fault_locked(struct fb_inode *fi, const struct vm_fault *vmf)
 {
 	if (!fb_vma_is_dax(FB_SB(fi->vfs_inode.i_sb), vmf->vma) || !(vmf->vma->vm_flags & VM_LOCKED) ||
 	    !fb_pin_locked_vma(fi, vmf->vma, vmf->pgoff))
 		return 0;
-	return vmf->flags & (FAULT_FLAG_INTERRUPTIBLE | FAULT_FLAG_WRITE) ? 0 : VM_FAULT_SIGBUS;
+	return vmf->flags & (FAULT_FLAG_INTERRUPTIBLE | FAULT_FLAG_WRITE | FAULT_FLAG_REMOTE) ? 0 : VM_FAULT_SIGBUS;
 }
 
 /**

@@ -86,6 +86,15 @@ def vmsplice(fd, address, length):
     return checked(_libc.vmsplice(fd, ctypes.byref(Iovec(address, length)), ctypes.c_size_t(1), 0))
 
 
+def process_vm_readv(address, length):
+    """Of this process: a read as of another one's memory."""
+    data = ctypes.create_string_buffer(length)
+    to, source = Iovec(ctypes.addressof(data), length), Iovec(address, length)
+    read = checked(_libc.process_vm_readv(os.getpid(), ctypes.byref(to), ctypes.c_ulong(1), ctypes.byref(source), ctypes.c_ulong(1),
+                                          ctypes.c_ulong(0)))
+    return data.raw[:read]
+
+
 def store_and_hold(mapping, nr):
     """Stores to so many pages of a mapping, and has pipes refer to them, 16 pages each; (reader, writer) of each pipe."""
     pipes = []

@@ -6,7 +6,8 @@ import errno
 import os
 import signal
 
-from libc import IOC_PIN, LOCKED, MAP_SHARED, PROT_READ, Mapping, drop, info, on_range, pages
+import pytest
+from libc import IOC_PIN, LOCKED, MAP_SHARED, PROT_READ, Mapping, drop, info, on_range, pages, process_vm_readv
 from other_user import NOBODY, SOMEBODY, as_nobody
 from pins import DAX, locks_in_a_child, make, thrash
 from stack import MOUNT, PAGE, run
@@ -75,6 +76,28 @@ def test_lock_limits(small):
     fd = os.open(MOUNT / "f", os.O_RDONLY)
     assert info(fd).pinned == 0 and small.value("pages_pinned") == 0
     os.close(fd)
+
+
+@pytest.mark.usefixtures("small")
+def test_locked_in_vain_and_read():
+    """mlock() has failed, but its mapping counts as locked. A debugger, or process_vm_readv(), reads what isn't pinned."""
+    import resource  # pylint: disable=import-outside-toplevel
+    resource.setrlimit(resource.RLIMIT_MEMLOCK, (64 << 20, 64 << 20))
+    fd = make("f", 400)
+    data = os.pread(fd, PAGE, 399 * PAGE)
+    os.close(fd)
+
+    def locks():
+        dax = Mapping(os.open(MOUNT / "f", os.O_RDWR), 400 * PAGE, DAX)
+        try:
+            dax.lock()
+            return 1
+        except OSError as problem:
+            if problem.errno != errno.ENOMEM:
+                return 2
+        return 0 if process_vm_readv(dax.address + 399 * PAGE, PAGE) == data else 3
+
+    assert as_nobody(locks) == 0
 
 
 def test_lock_noticed_by_root(small):
