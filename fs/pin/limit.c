@@ -7,7 +7,8 @@
  * have half of the records, and those of one user a quarter.
  *
  * A user is charged for pages when they are pinned, before they are in PMem: once for each set that has the
- * page (tree.c), so two open files that pin the same page cost its user two. A file counts once for each user.
+ * page (tree.c), so two open files that pin the same page cost its user two. A file counts once for each
+ * user.
  *
  * A user with CAP_IPC_LOCK may pin more than other users, but not more than the mount allows in all: other
  * files need pages, too. The caller says which user is charged and whether the user has CAP_IPC_LOCK. It is

@@ -200,10 +200,12 @@ static bool fb_fault_wants_dax(struct fb_inode *fi, const struct vm_fault *vmf)
  */
 static vm_fault_t fb_fault_locked(struct fb_inode *fi, const struct vm_fault *vmf)
 {
+	const unsigned int not_mlock = FAULT_FLAG_INTERRUPTIBLE | FAULT_FLAG_WRITE | FAULT_FLAG_REMOTE;
+
 	if (!fb_vma_is_dax(FB_SB(fi->vfs_inode.i_sb), vmf->vma) || !(vmf->vma->vm_flags & VM_LOCKED) ||
 	    !fb_pin_locked_vma(fi, vmf->vma, vmf->pgoff))
 		return 0;
-	return vmf->flags & (FAULT_FLAG_INTERRUPTIBLE | FAULT_FLAG_WRITE | FAULT_FLAG_REMOTE) ? 0 : VM_FAULT_SIGBUS;
+	return vmf->flags & not_mlock ? 0 : VM_FAULT_SIGBUS;
 }
 
 /**
