@@ -40,10 +40,21 @@ static void read_since_a_tick(void)
 	EXPECT(gives(11, 100, NL_EXPLAINED) && stored(place));
 }
 
+/* File 3, whose counter is 7, gets another mode, and ctime 300. Returns the record's place. */
+static u64 append_new_mode(void)
+{
+	struct nl_change change = names_change(NL_SETATTR, 3);
+
+	change.has &= ~NL_HAS(NEEDS);
+	change.object = names_id(0, 3);
+	change.attr.mode = 0100644;
+	change.self = (struct nl_count){ 7, 300 };
+	return append(change);
+}
+
 /* Access times may have raised counters since the crash: of directory 1, and of a file; most often by one. */
 static void read_since(void)
 {
-	struct nl_change change = names_change(NL_SETATTR, 3);
 	u64 first, second, third, fourth, file;
 
 	start();
@@ -67,11 +78,7 @@ static void read_since(void)
 	EXPECT(gives(20, 100, NL_EXPLAINED) && stored(first) && !stored(second) && !stored(fourth));
 
 	start();
-	change.has &= ~NL_HAS(NEEDS);
-	change.object = names_id(0, 3);
-	change.attr.mode = 0100644;
-	change.self = (struct nl_count){ 7, 300 };
-	file = append(change);
+	file = append_new_mode();
 	there[3].err = NL_SEEN_READ;
 	EXPECT(gives_attribute(file, 8, 300, false) && gives_attribute(file, 9, 300, true));
 	EXPECT(gives_attribute(file, 9, 200, false) && gives_attribute(file, 8, 200, false));
@@ -133,15 +140,10 @@ static void read_before(void)
 /* A file that was copied with its old access time looks as if it was read before. It wasn't. */
 static void file_read_before(void)
 {
-	struct nl_change change = names_change(NL_SETATTR, 3);
 	u64 file;
 
 	start();
-	change.has &= ~NL_HAS(NEEDS);
-	change.object = names_id(0, 3);
-	change.attr.mode = 0100644;
-	change.self = (struct nl_count){ 7, 300 };
-	file = append(change);
+	file = append_new_mode();
 	there[3].err = NL_SEEN_READ_BEFORE;
 	EXPECT(gives_attribute(file, 8, 300, true) && gives_attribute(file, 7, 300, false));
 	EXPECT(gives_attribute(file, 7, 299, false) && gives_attribute(file, 7, 301, true));
