@@ -123,6 +123,19 @@ def test_spared_pages_are_not_written_in_vain(little):
         assert written < files * hot // 2
 
 
+@contextlib.contextmanager
+def database_and_stream(database, size):
+    """Two files of so many pages. The first one's are in PMem."""
+    with open(MOUNT / "database", "w+b", buffering=0) as base, open(MOUNT / "stream", "w+b", buffering=0) as stream:
+        base.write(b"0" * database * PAGE)
+        stream.write(b"0" * size * PAGE)
+        os.fsync(base)
+        os.fsync(stream)
+        for _ in sync_pieces(base.fileno(), database):
+            pass
+        yield base, stream
+
+
 def test_a_file_within_its_share_is_not_written_back(little):
     """A database has less than its share, and all of it is out-of-sync. The worker needs clean pages for a stream through a file of four
     times the cache. It makes the stream's pages clean, and not the database's: reclaim wouldn't take these."""
@@ -130,13 +143,7 @@ def test_a_file_within_its_share_is_not_written_back(little):
     database = total // 5 // PIECE * PIECE
     little.umount()
     little.mount("writeback_age=0")
-    with open(MOUNT / "database", "w+b", buffering=0) as base, open(MOUNT / "stream", "w+b", buffering=0) as stream:
-        base.write(b"0" * database * PAGE)
-        stream.write(b"0" * STREAM_PAGES * PAGE)
-        os.fsync(base)
-        os.fsync(stream)
-        for _ in sync_pieces(base.fileno(), database):
-            pass
+    with database_and_stream(database, STREAM_PAGES) as (base, stream):
         had = info(base.fileno()).out_of_sync
         assert had > database - PIECE
         written = little.value("pages_written_back")
@@ -170,13 +177,7 @@ def test_database_beside_small_files_and_a_stream(little):
     total = little.value("pages_total")
     database, size = (total - SMALL_FILES) // 4, 4 * total // PIECE * PIECE
     make_small_files(little)
-    with open(MOUNT / "database", "w+b", buffering=0) as base, open(MOUNT / "stream", "w+b", buffering=0) as stream:
-        base.write(b"0" * database * PAGE)
-        stream.write(b"0" * size * PAGE)
-        os.fsync(base)
-        os.fsync(stream)
-        for _ in sync_pieces(base.fileno(), database):
-            pass
+    with database_and_stream(database, size) as (base, stream):
         little.drain()
         had = pages(base.fileno())
         assert had > database - PIECE
