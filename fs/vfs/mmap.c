@@ -137,6 +137,25 @@ static const struct file_operations fb_vma_file_operations = {
 	.fadvise	= fb_vma_file_fadvise,
 };
 
+/*
+ * The lower file for a mapping. Its user path has to lead to our inode, for faults find the inode by it. If
+ * @file is itself the backing file of a file system above (overlayfs), the kernel would hand on the path
+ * there. So then the lower file is opened on behalf of an upper file that is no backing file.
+ */
+static struct file *fb_open_mapped(struct file *file)
+{
+	struct file *own, *backing;
+
+	if (!(file->f_mode & FMODE_BACKING))
+		return fb_open_lower(file, file_inode(file));
+	own = dentry_open(&file->f_path, file->f_flags, file->f_cred);
+	if (IS_ERR(own))
+		return own;
+	backing = fb_open_lower(own, file_inode(own));
+	fput(own);
+	return backing;
+}
+
 /**
  * fb_mmap() - mmap(2)
  * @file: upper file
@@ -160,7 +179,7 @@ int fb_mmap(struct file *file, struct vm_area_struct *vma)
 
 	if (sync && (!fb_may_cache(fi) || (!fi->vfs_inode.i_nlink && READ_ONCE(fi->file) == FB_NO_FILE)))
 		return -EOPNOTSUPP;
-	backing = fb_open_lower(file, file_inode(file));
+	backing = fb_open_mapped(file);
 	if (IS_ERR(backing))
 		return PTR_ERR(backing);
 	replace_fops(backing, fops_get(&fb_vma_file_operations));
