@@ -80,7 +80,7 @@ static int fb_moved(struct fb_inode *fi, struct file *lower, int err)
 		fb_truncate_end(fi, i_size_read(&fi->vfs_inode));
 		return err;
 	}
-	err = vfs_fsync(lower, 1);
+	err = fb_fsync_lower(lower, 1);
 	down_write(&fi->io_sem);
 	fb_truncate_end(fi, i_size_read(fi->lower));
 	fb_size_moved_below(fi, err ? 0 : i_size_read(fi->lower));

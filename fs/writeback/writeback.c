@@ -220,7 +220,7 @@ static int fb_batch_write(struct fb_inode *fi, struct fb_batch *batch)
 
 	if (err || FB_BREAK_ORDER)
 		return err;
-	err = vfs_fsync(fi->wb_file, !times_too) ?: filemap_check_wb_err(mapping, before);
+	err = fb_fsync_lower(fi->wb_file, !times_too) ?: filemap_check_wb_err(mapping, before);
 	if (!err && !times_too)
 		fb_cost_lower(FB_SB(fi->vfs_inode.i_sb), bitmap_weight(batch->changed, batch->nr), start_ns);
 	if (!err)
