@@ -11,6 +11,7 @@
 #ifndef FOREBAY_COMPAT_DAX_H
 #define FOREBAY_COMPAT_DAX_H
 
+#include <linux/memremap.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
 
@@ -51,6 +52,16 @@ static inline void compat_dax_get(struct page *page)
 	page_ref_inc(page);
 #else
 	get_page(page);
+#endif
+}
+
+/* What maps the device's page with this number, with a reference; NULL: none, or it is going away. */
+static inline struct dev_pagemap *compat_get_pagemap(unsigned long number)
+{
+#ifdef COMPAT_HAS_PAGEMAP_HINT
+	return get_dev_pagemap(number, NULL);
+#else
+	return get_dev_pagemap(number);
 #endif
 }
 
