@@ -39,7 +39,8 @@
  *	fb_inode->sync_lock		one sync call at a time takes what is not durable
  *	fb_inode->wb_lock		one writeback, truncation or eviction at a time; no task takes it
  *					under sync_lock, nor sync_lock under it
- *	fb_inode->ranges		pages that don't move, or do; see below
+ *	fb_inode->ranges		pages that don't move, or do; see below. A clone takes wb_lock and a
+ *					range of two files, under both i_rwsem (vfs/range.c)
  *	fb_sb->changes			names and attributes change below; names/names.h
  *	lower inode->i_rwsem, lower invalidate_lock, lower folio lock
  *	fb_inode->io_sem		see below
