@@ -137,16 +137,22 @@ static loff_t fb_last_byte(loff_t pos, loff_t len)
 	return len ? pos + len - 1 : LLONG_MAX;
 }
 
+/* Brings the lower file up to date as a source, without a lock; pages stay. */
+static int fb_prepare_source(struct fb_inode *fi, loff_t pos, loff_t len)
+{
+	pgoff_t last = fb_last_byte(pos, len) >> PAGE_SHIFT;
+
+	return fb_has_pages(fi) ? fb_writeback_range(fi, pos >> PAGE_SHIFT, last) : 0;
+}
+
 ssize_t fb_copy_file_range(struct file *in, loff_t pos_in, struct file *out, loff_t pos_out, size_t len,
 			   unsigned int flags)
 {
 	struct fb_inode *source = FB_I(file_inode(in)), *target = FB_I(file_inode(out));
 	struct fb_range range;
-	ssize_t ret = 0;
+	ssize_t ret;
 
-	if (fb_has_pages(source))
-		ret = fb_writeback_range(source, pos_in >> PAGE_SHIFT,
-					 fb_last_byte(pos_in, len) >> PAGE_SHIFT);
+	ret = fb_prepare_source(source, pos_in, len);
 	if (ret)
 		return ret;
 	inode_lock(&target->vfs_inode);
@@ -235,6 +241,10 @@ loff_t fb_remap_file_range(struct file *in, loff_t pos_in, struct file *out, lof
 		return -EINVAL;
 	if (!fb_lower_file(out)->f_op->remap_file_range)	/* before anything changes */
 		return dedup ? -EINVAL : -EOPNOTSUPP;
+	/* Most of it, before the source's writers have to wait. */
+	ret = fb_prepare_source(remap.source, pos_in, len);
+	if (ret)
+		return ret;
 	lock_two_nondirectories(source, target);
 	/* Deduplication leaves the contents as they are. So the set-user-ID bit and capabilities stay. */
 	ret = dedup ? 0 : file_remove_privs(out);
