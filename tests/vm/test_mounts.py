@@ -92,6 +92,22 @@ def test_read_only(stack):
     synced(MOUNT / "f", b"z" * PAGE)
 
 
+def test_read_only_below(stack):
+    """The file system below is made read-only when it has no writer. A MAP_SYNC mapping still reads what isn't in PMem."""
+    synced(MOUNT / "f", b"x" * 4 * PAGE)
+    run(f"forebay drop {MOUNT}/f; mount -o remount,ro {LOWER}")
+    code = (f"import os, sys; sys.path.insert(0, {os.path.dirname(__file__)!r})\nfrom libc import *\n"
+            f"m = Mapping(os.open({str(MOUNT / 'f')!r}, os.O_RDONLY), 4 * 4096, MAP_SHARED_VALIDATE | MAP_SYNC, PROT_READ)\n"
+            f"assert m.read(0, 2) == b'Rx' and m.read(3 * 4096, 1) == b'x'")
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+    assert error_of(os.open, MOUNT / "f", os.O_RDWR) == errno.EROFS
+    fd = os.open(MOUNT / "f", os.O_RDONLY)
+    os.fsync(fd)
+    os.close(fd)
+    run(f"mount -o remount,rw {LOWER}")
+    synced(MOUNT / "f", b"z" * PAGE)
+
+
 def test_dirsync_is_refused(stack):
     """A promise that would not be kept: names are durable after a sync call. The file system below can make it."""
     fails(f"mount -o remount,dirsync {MOUNT}")
