@@ -216,3 +216,34 @@ def test_cache_taken_from_its_driver(stack):
         time.sleep(0.2)
     stack.mount()
     assert (MOUNT / "f").read_bytes() == data
+
+
+@pytest.mark.parametrize("stack", [{"fs": "ext4"}, {"fs": "xfs"}, {"fs": "ext4", "names": "4M"}], indirect=True,
+                         ids=["ext4", "xfs", "names"])
+def test_storage_unplugged(stack):
+    """The SSD goes away for good, and comes back after the unmount. All that was acknowledged is there again."""
+    fd = synced_pages(filler=b"k")
+    mapping = Mapping(fd, 32 * PAGE, MAP_SHARED_VALIDATE | MAP_SYNC)
+    controller = Path(os.path.realpath(f"/sys/block/{os.path.basename(SSD)}/device/device"))
+    (controller / "remove").write_text("1", encoding="ascii")
+    assert not os.path.exists(SSD)
+    mapping.write(PAGE, b"stored")
+    assert os.pwrite(fd, b"written", 2 * PAGE) == 7
+    assert os.pread(fd, 7, 2 * PAGE) == b"written"
+    mapping.close()
+    os.close(fd)
+    assert "rror" in stack.drain(check=False)
+    run("dmesg -C")
+    stack.umount()
+    assert "not everything could be written back" in run("dmesg")
+    run(f"umount {LOWER}")
+    Path("/sys/bus/pci/rescan").write_text("1", encoding="ascii")
+    deadline = time.time() + 20
+    while not os.path.exists(SSD) and time.time() < deadline:
+        time.sleep(0.2)
+    stack.mount_lower()
+    stack.mount()
+    data = b"k" * PAGE + b"stored".ljust(PAGE, b"k") + b"written".ljust(PAGE, b"k") + b"k" * 29 * PAGE
+    assert (MOUNT / "f").read_bytes() == data
+    stack.umount()
+    assert (LOWER / "f").read_bytes() == data
