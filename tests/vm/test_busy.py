@@ -10,8 +10,8 @@ import time
 from pathlib import Path
 
 import pytest
-from libc import (IOC_PIN, MAP_SHARED, MAP_SHARED_VALIDATE, MAP_SYNC, Mapping, asynchronous_read, error_of, fallocate, on_range,
-                  pages, syscall, vmsplice)
+from libc import (IOC_PIN, MAP_SHARED, MAP_SHARED_VALIDATE, MAP_SYNC, Mapping, asynchronous_read, error_of,
+                  fallocate, on_range, pages, syscall, vmsplice)
 from stack import MOUNT, PAGE, run, small_cache
 
 REMAP_FILE_PAGES = 216
@@ -152,8 +152,8 @@ def slow_zeros():
 
 @pytest.fixture(name="left")
 def left_fixture(stack):
-    """A file whose inode has left memory and come back, and whose first page a device will store zeros to; the function that
-    has it do so."""
+    """A file whose inode has left memory and come back. A device will store zeros to its first page: the
+    function that has it do so."""
     stack.umount()
     stack.mount("mode=explicit")
     fd = os.open(MOUNT / "f", os.O_RDWR | os.O_CREAT)

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Memory is short beside mapped files, some of whose pages are in PMem: the kernel's reclaim looks at their page tables."""
+"""Memory is short beside mapped files that have pages in PMem: reclaim looks at their page tables."""
 
 import os
 import re
 from pathlib import Path
 
 import pytest
-from libc import MAP_PRIVATE, MAP_SHARED, MAP_SHARED_VALIDATE, MAP_SYNC, PROT_READ, PROT_WRITE, Mapping, pages
+from libc import (MAP_PRIVATE, MAP_SHARED, MAP_SHARED_VALIDATE, MAP_SYNC, PROT_READ, PROT_WRITE, Mapping,
+                  pages)
 from stack import LOWER, MOUNT, PAGE, drop_caches
 
 GROUP = Path("/sys/fs/cgroup/short")
@@ -46,7 +47,8 @@ def fd_fixture(shared):
 def reclaim(fd, flags, prot, lock):
     """Maps the file and uses all of it, time and again, while the other file needs the memory."""
     other = os.open(LOWER / "other", os.O_RDONLY)
-    with Mapping(fd, SIZE, flags, prot) as mapping, Mapping(other, OTHER_SIZE, MAP_SHARED, PROT_READ) as filler:
+    filler = Mapping(other, OTHER_SIZE, MAP_SHARED, PROT_READ)
+    with filler, Mapping(fd, SIZE, flags, prot) as mapping:
         if lock:
             mapping.lock()
             mapping.unlock()
@@ -85,5 +87,6 @@ def test_short_memory(short, fd, flags, prot, lock):
         said = ""
         while record := log.read(8192):
             said += record.decode(errors="replace")
-    assert int(re.search(r"workingset_refault_file (\d+)", (short / "memory.stat").read_text(encoding="ascii"))[1]) > 1000
+    stat = (short / "memory.stat").read_text(encoding="ascii")
+    assert int(re.search(r"workingset_refault_file (\d+)", stat)[1]) > 1000
     assert "WARNING" not in said and "BUG" not in said, said
