@@ -329,7 +329,7 @@ struct fb_sb {
 		u32 files_charged;	/* a file that several users have pinned counts for each */
 	} pins;
 
-	spinlock_t inodes_lock;		/* inodes, locked, deleted, file_owned, turns, lower_wb_err */
+	spinlock_t inodes_lock;		/* inodes, locked, deleted, file_owned, turns, left, lower_wb_err */
 	struct list_head inodes;	/* fb_inode->sb_link, places of walks, and record_hand */
 	struct fb_sb_link record_hand;	/* in inodes: where the worker looks for records next */
 	struct list_head locked;	/* fb_inode->lock_link, likewise */
@@ -338,6 +338,8 @@ struct fb_sb {
 	struct mutex deleted_lock;	/* one task at a time makes deletions durable; writeback/deferred.c */
 	struct list_head file_owned;	/* fb_inode->file_owned, under inodes_lock */
 	struct list_head turns;		/* fb_inode->turn.list, under inodes_lock */
+	struct list_head left;		/* struct fb_left, under inodes_lock; sync/stored.c */
+	bool left_unknown;		/* one is missing in left */
 	struct fb_recovered *recovered;	/* pages not attached to an inode yet */
 
 	struct workqueue_struct *wq;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Faults of mappings: a page is mapped. A DAX page is inserted by page frame number, anything else is the
- * lower fault. mkwrite.c makes a page writable.
+ * Faults of mappings: a page is mapped. A DAX page is inserted here (compat/dax.h has how), anything else is
+ * the lower fault. mkwrite.c makes a page writable.
  *
  * A fault that finds a DAX page maps it under io_sem, shared. Any other fault locks the page's range,
  * shared (range_lock.c), looks again, and goes below. A task that moves the page locks the range

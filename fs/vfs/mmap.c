@@ -11,6 +11,7 @@
 #include <linux/mm.h>
 
 #include "../../compat/backing.h"
+#include "../../compat/dax.h"
 #include "../../compat/mmap.h"
 #include "../lower/lower.h"
 #include "../page/record.h"
@@ -192,6 +193,7 @@ int fb_mmap(struct file *file, struct vm_area_struct *vma)
 		return err;
 	if (sync) {
 		vm_flags_set(vma, VM_SYNC);
+		compat_no_recency(vma->vm_file);
 		set_bit(FB_DAX_MAPPED, &fi->flags);
 		fb_promote_mapped(fi, vma->vm_pgoff, vma->vm_pgoff + vma_pages(vma) - 1);
 	}

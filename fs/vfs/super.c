@@ -32,6 +32,7 @@
 #include "../replay/replay.h"
 #include "../sync/cost.h"
 #include "../sync/latency.h"
+#include "../sync/stored.h"
 #include "../sync/syncfs.h"
 #include "../writeback/age.h"
 #include "../writeback/deferred.h"
@@ -212,6 +213,7 @@ static struct fb_sb *fb_alloc_sb(void)
 	mutex_init(&fsb->deleted_lock);
 	INIT_LIST_HEAD(&fsb->file_owned);
 	INIT_LIST_HEAD(&fsb->turns);
+	INIT_LIST_HEAD(&fsb->left);
 	spin_lock_init(&fsb->pins.lock);
 	INIT_LIST_HEAD(&fsb->pins.users);
 	INIT_LIST_HEAD(&fsb->mounts);
@@ -257,6 +259,7 @@ static void fb_free_sb(struct fb_sb *fsb)
 	destroy_workqueue(fsb->mounter_wq);
 	fb_recover_free(fsb);
 	fb_orphans_free(fsb);
+	fb_left_forget(fsb, true);
 	fb_cache_close(fsb);
 	fb_forget_lower(fsb);
 	fb_vm_ops_free(fsb);
