@@ -12,8 +12,9 @@
  *			object has inherited), attr.c, commit.c (what sync calls have of it), log.c (its
  *			life), premise.c (which file systems can have one)
  *	page/		DAX pages and file records: device.c, alloc.c, share.c (what a file may keep), bad.c
- *			(pages that can't be read), mapping.c (how the kernel sees a DAX page), index.c (a
- *			page's life), entry.c, record.c, size.c (a size's life), times.c, zero.c, walk.c
+ *			(pages that can't be read), copies.c (bytes to and from PMem), mapping.c (how the
+ *			kernel sees a DAX page), index.c (a page's life), entry.c, record.c, size.c (a size's
+ *			life), times.c, zero.c, walk.c
  *	pin/		ranges that belong in PMem: vma.c (what mappings say), tree.c (which pages, whose),
  *			belong.c (what both say), lock.c (of mlock()), pin.c (from when, until when), limit.c
  *	sync/		what sync calls make durable, and a page's way in: sync.c, syncfs.c, mapped.c (stores
@@ -118,6 +119,7 @@ struct fb_page {
 enum fb_counter {
 	FB_SYNCS_ABSORBED, FB_SYNCS_LOWER, FB_PAGES_ABSORBED, FB_PAGES_WRITTEN_BACK,
 	FB_PAGES_RECLAIMED, FB_CACHE_FULL, FB_WRITEBACK_ERRORS, FB_PAGES_RECOVERED,
+	FB_COPIED_IN, FB_COPIED_OUT, FB_COPIED_BACK, FB_MAPPED_STORES,	/* page/copies.c */
 	FB_NR_COUNTERS
 };
 

@@ -12,6 +12,7 @@
 #include <linux/uio.h>
 
 #include "../../compat/backing.h"
+#include "../page/copies.h"
 #include "../page/index.h"
 #include "../page/page.h"
 #include "../page/size.h"
@@ -111,6 +112,7 @@ static ssize_t fb_read_dax(struct fb_inode *fi, struct kiocb *iocb, struct iov_i
 	iocb->ki_pos += copied;
 	if (!copied)
 		return fault_in_iov_iter_writeable(to, len) == len ? -EFAULT : -ERESTART;
+	fb_copied(fsb, FB_COPIED_OUT, copied);
 	return copied;
 }
 

@@ -13,6 +13,7 @@
 
 #include "../../compat/attr.h"
 #include "../../compat/backing.h"
+#include "../page/copies.h"
 #include "../page/index.h"
 #include "../page/page.h"
 #include "../page/record.h"
@@ -175,9 +176,11 @@ static ssize_t fb_write_dax(struct fb_inode *fi, struct kiocb *iocb, struct iov_
 	} while (ret > 0 && iov_iter_count(from) && --pages);
 	pagefault_enable();
 	up_read(&fi->io_sem);
-	if (done)
-		fb_update_time(iocb->ki_filp);
-	return done ?: ret;
+	if (!done)
+		return ret;
+	fb_copied(FB_SB(fi->vfs_inode.i_sb), FB_COPIED_IN, done);
+	fb_update_time(iocb->ki_filp);
+	return done;
 }
 
 /* Waits until the page at the position has left PMem, or may stay. */
