@@ -278,6 +278,11 @@ struct fb_share {
 
 #define FB_SHARE_SIZES		32
 
+/* Bytes a second that the kernel may copy; 0: no limit; FB_NO_LIMIT: as it is. page/copies.c */
+struct fb_copy_limits {
+	u64 all, user;
+};
+
 struct fb_sb {
 	struct super_block *sb;
 	struct path lower;		/* root below, on a private mount */
@@ -330,6 +335,13 @@ struct fb_sb {
 		u32 files_charged;	/* a file that several users have pinned counts for each */
 	} pins;
 
+	struct {			/* page/copies.c */
+		bool limited;
+		struct fb_copy_limits limits;
+		atomic64_t due;		/* of all users; in ns, by ktime_get_ns() */
+		struct xarray users;	/* struct fb_copy_user, by the user's number */
+	} copies;
+
 	spinlock_t inodes_lock;		/* inodes, locked, deleted, file_owned, turns, lower_wb_err */
 	struct list_head inodes;	/* fb_inode->sb_link, places of walks, and record_hand */
 	struct fb_sb_link record_hand;	/* in inodes: where the worker looks for records next */
@@ -371,6 +383,7 @@ struct fb_options {
 	bool allow_volatile_cache, zero_freed;
 	bool names_discard;		/* the name log is given up, not replayed */
 	u64 pin_limit, pin_limit_user;	/* bytes; FB_NO_LIMIT: not given */
+	struct fb_copy_limits copy_limits;
 	unsigned int writeback_age;	/* seconds; FB_AGE_AS_IS: not given */
 };
 

@@ -341,6 +341,11 @@ ssize_t fb_write_iter(struct kiocb *iocb, struct iov_iter *from)
 	ssize_t ret;
 	int err;
 
+	if (fb_has_pages(fi) || iocb_is_dsync(iocb)) {
+		ret = fb_wait_to_begin(fi, iocb, from);
+		if (ret)
+			return ret;
+	}
 	ret = fb_lock_write(fi, iocb, iov_iter_count(from), &shared);
 	if (ret)
 		return ret;
@@ -357,4 +362,28 @@ ssize_t fb_write_iter(struct kiocb *iocb, struct iov_iter *from)
 			return err;
 	}
 	return ret;
+}
+
+/**
+ * fb_splice_write() - splice(2) and sendfile(2) to a file
+ * @pipe: has the pages
+ * @out: upper file
+ * @pos: where; moves on
+ * @len: bytes
+ * @flags: SPLICE_F_*
+ *
+ * A limit of copies holds up the task's own pipe, as in fb_splice_read().
+ *
+ * Return: bytes, or an error.
+ */
+ssize_t fb_splice_write(struct pipe_inode_info *pipe, struct file *out, loff_t *pos, size_t len,
+			unsigned int flags)
+{
+	struct fb_inode *fi = FB_I(file_inode(out));
+	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
+	int err = 0;
+
+	if (pipe == current->splice_pipe && fb_has_pages(fi) && fb_copies_limited(fsb))
+		err = fb_wait_for_copies(fsb, false);
+	return err ?: iter_file_splice_write(pipe, out, pos, len, flags);
 }

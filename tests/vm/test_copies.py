@@ -4,15 +4,25 @@
 import mmap
 import os
 import re
+import signal
+import threading
+import time
 from pathlib import Path
 
-from other_user import as_nobody
-from stack import MOUNT, PAGE, run
+import pytest
+from clock import BY_THE_CLOCK
+from other_user import NOBODY, SOMEBODY, as_nobody, as_user, begin, run_as, value_of
+from stack import MOUNT, PAGE, fails, run
 
 MIB, PIECE = 1 << 20, 1 << 16
 SIZE = 2 * MIB          # of a file, all of it in PMem
+LIMIT = 2 * MIB
+SECONDS = 3
+WITHIN = 1.10
+SLOW = "64k"            # a second: what test_debt's calls have copied is worth half a minute
 TRACING = Path("/sys/kernel/tracing")
 COUNTS = ("copied_in", "copied_out", "copied_back", "mapped_stores")
+LIMITS = ("copy_limit", "copy_limit_user")
 
 
 def cached_file(name, size=SIZE):
@@ -63,17 +73,245 @@ def test_counts(stack):
     os.close(fd)
 
 
-def test_counts_are_for_root(stack):
-    """Another user learns nothing, and `forebay status` and `forebay metrics` leave it out."""
+def test_for_root_alone(stack):
+    """Another user learns nothing of counts and limits, and can't set these."""
     cached_file("f", PIECE)
+    limit("1G", "1G")
+    assert run_as(NOBODY, "mount", "-o", "remount,copy_limit=0", MOUNT, capture_output=True).returncode
+    assert [stack.value(name) for name in LIMITS] == [1 << 30] * 2
+    assert "copy" not in Path("/proc/self/mountinfo").read_text(encoding="utf-8")
 
     def look():
         seen = []
-        for name in COUNTS:
+        for name in COUNTS + LIMITS:
             try:
                 seen.append((stack.sysfs / name).read_text())
             except PermissionError:
                 pass
         return seen, "copied" in run(f"forebay status {MOUNT}"), "copied" in run("forebay metrics")
     assert as_nobody(look) == [[], False, False]
-    assert len(look()[0]) == len(COUNTS) and look()[1:] == (True, True)
+    assert len(look()[0]) == len(COUNTS + LIMITS) and look()[1:] == (True, True)
+
+
+def limit(value, user=0):
+    """A remount; the limits hold from now on."""
+    run(f"mount -o remount,copy_limit={value},copy_limit_user={user} {MOUNT}")
+
+
+def write_for(path, seconds, piece=PIECE):
+    """Writes in place, and syncs; returns bytes a second."""
+    fd, data = os.open(path, os.O_RDWR), b"w" * piece
+    size = os.fstat(fd).st_size
+    start, done = time.monotonic(), 0
+    while time.monotonic() < start + seconds:
+        os.pwrite(fd, data, done % size)
+        os.fdatasync(fd)
+        done += piece
+    return done / (time.monotonic() - start)
+
+
+def together(tasks, seconds=SECONDS, piece=PIECE):
+    """What write_for() returns to the children that write to these files at once, each as its user."""
+    children = [begin(uid, lambda path=path: write_for(path, seconds, piece)) for uid, path in tasks]
+    return [value_of(*child) for child in children]
+
+
+def took(action):
+    """In seconds."""
+    start = time.monotonic()
+    action()
+    return time.monotonic() - start
+
+
+def test_option(stack):
+    """They are changed by a remount that names them and by no other, and checked."""
+    def limits():
+        return [stack.value(name) for name in LIMITS]
+    assert limits() == [0, 0]
+    limit("1G", "64k")
+    assert limits() == [1 << 30, 1 << 16]
+    assert "at most 1.0 GiB a second, 64 KiB a second per user" in run(f"forebay status {MOUNT}")
+    run(f"mount -o remount,mode=auto {MOUNT}")
+    assert limits() == [1 << 30, 1 << 16]
+    for wrong in ("-1", "x", "65535"):
+        assert "copy_limit" in fails(f"mount -o remount,copy_limit={wrong} {MOUNT}")
+    assert limits() == [1 << 30, 1 << 16]
+    limit(0)
+    assert limits() == [0, 0]
+    stack.umount()
+    stack.mount(f"copy_limit_user={LIMIT}")
+    assert limits() == [0, LIMIT]
+
+
+@BY_THE_CLOCK
+@pytest.mark.parametrize("piece", [PAGE, PIECE])
+def test_limit(stack, piece):
+    """One task writes as much as the limit allows, two users' tasks together do, too; reads count."""
+    paths = [cached_file("f"), cached_file("g")]
+    limit(LIMIT)
+    alone, = together([(NOBODY, paths[0])], piece=piece)
+    assert LIMIT / WITHIN < alone < LIMIT * WITHIN
+    pair = together([(NOBODY, paths[0]), (SOMEBODY, paths[1])], piece=piece)
+    assert LIMIT / WITHIN < sum(pair) < LIMIT * WITHIN
+    assert min(pair) > LIMIT / 8
+    fd = os.open(paths[0], os.O_RDONLY)
+
+    def read():
+        for place in range(0, 2 * LIMIT, piece):
+            os.pread(fd, piece, place % SIZE)
+    assert 2 / WITHIN < took(read) < 2 * WITHIN
+    limit(0)
+    free, = together([(NOBODY, paths[0])], seconds=1, piece=piece)
+    assert free > 2 * LIMIT, "the machine is too slow for this test"
+    os.close(fd)
+    assert stack.value("copied_out") == 2 * LIMIT
+
+
+@BY_THE_CLOCK
+def test_limit_of_a_user(stack):
+    """Each user has as much, whatever the other does; the tasks of one user share it."""
+    paths = [cached_file(name) for name in "fgh"]
+    limit(0, LIMIT)
+    two = together([(NOBODY, paths[0]), (NOBODY, paths[1]), (SOMEBODY, paths[2])])
+    assert LIMIT / WITHIN < two[0] + two[1] < LIMIT * WITHIN
+    assert LIMIT / WITHIN < two[2] < LIMIT * WITHIN
+    assert stack.value("copied_out") == 0
+
+
+def in_debt(path):
+    """Copies at once what SLOW allows in half a minute; the user's next read or write has to wait for it."""
+    fd = os.open(path, os.O_RDWR)
+    os.pwrite(fd, b"d" * PAGE, 0)       # the user's first call
+    os.pwrite(fd, b"d" * SIZE, 0)
+    return fd
+
+
+def waiting_child(uid, path):
+    """A child that waits in a write; ends when the call does."""
+    reading, writing = os.pipe()
+
+    def wait():
+        fd = in_debt(path)
+        os.write(writing, b"!")
+        return took(lambda: os.pwrite(fd, b"w", 0))
+    child = begin(uid, wait)
+    os.close(writing)
+    assert os.read(reading, 1) == b"!"
+    os.close(reading)
+    time.sleep(0.5)
+    return child
+
+
+def kill(child):
+    """Returns after how long the child has died of it."""
+    os.kill(child[0], signal.SIGKILL)
+    seconds = took(lambda: os.waitid(os.P_PID, child[0], os.WEXITED | os.WNOWAIT))
+    assert os.waitstatus_to_exitcode(os.waitpid(child[0], 0)[1]) == -signal.SIGKILL
+    os.close(child[1])
+    return seconds
+
+
+def test_waiting_task_holds_no_lock(stack):
+    """Other users' calls, also on its file, writeback, drain and a rename don't wait for it. It dies of a kill."""
+    path = cached_file("f")
+    limit(0, SLOW)
+    child = waiting_child(NOBODY, path)
+
+    def others():
+        fd = os.open(path, os.O_RDWR)
+        os.pread(fd, PAGE, 0)
+        os.pwrite(fd, b"x", 0)
+        os.fsync(fd)
+        os.ftruncate(fd, SIZE - PAGE)
+        os.close(fd)
+        os.rename(path, f"{path}2")
+    assert took(others) < 5
+    before = stack.value("copied_back")
+    assert took(stack.drain) < 5
+    assert stack.value("copied_back") > before
+    assert not os.waitpid(child[0], os.WNOHANG)[0]      # it waits still
+    assert kill(child) < 2
+    assert took(stack.umount) < 5
+    stack.mount()
+
+
+def test_waiting_task_goes_on(stack):
+    """When a remount lifts the limit."""
+    path = cached_file("f")
+    limit(0, SLOW)
+    child = waiting_child(NOBODY, path)
+    limit(0)
+    assert 0.5 < value_of(*child) < 10
+    assert stack.value("copy_limit_user") == 0
+
+
+def test_sync_is_acknowledged(stack):
+    """A sync call of a user who has copied much too much returns in seconds, and its bytes are in PMem."""
+    path, plain = cached_file("f"), cached_file("plain", 0)
+    limit(0, SLOW)
+
+    def sync():
+        in_debt(path)
+        fd = os.open(plain, os.O_RDWR)
+        os.pwrite(fd, b"p" * PAGE, 0)
+        return took(lambda: os.fsync(fd))
+    before = stack.value("pages_absorbed")
+    assert 0.9 < as_user(NOBODY, sync) < 4
+    assert stack.value("pages_absorbed") == before + 1
+
+
+def test_debt_of_another_user(stack):
+    """Under a limit of all together, a user waits 5 s at most for another one's large write, and that one for all."""
+    path = cached_file("f")
+    limit(SLOW)
+    child = waiting_child(NOBODY, path)
+
+    def read():
+        fd = os.open(path, os.O_RDONLY)
+        return took(lambda: os.pread(fd, 1, 0))
+    assert 1 < as_user(SOMEBODY, read) < 8
+    time.sleep(1)
+    assert not os.waitpid(child[0], os.WNOHANG)[0]
+    assert kill(child) < 2
+    assert stack.value("copy_limit") == 1 << 16
+
+
+def test_pipes(stack):
+    """A splice doesn't wait, because its pipe is locked then: another task may use it meanwhile. sendfile() waits."""
+    path = cached_file("f")
+    limit(0, SLOW)
+
+    def use():
+        fd, null = in_debt(path), os.open("/dev/null", os.O_WRONLY)
+        reading, writing = os.pipe()
+        quick = took(lambda: os.splice(fd, writing, PAGE, offset_src=0))
+        quick += took(lambda: os.splice(reading, fd, PAGE, offset_dst=0))
+        threading.Timer(2, os.kill, (os.getpid(), signal.SIGKILL)).start()
+        os.write(keep[1], b"%f" % quick)
+        os.sendfile(null, fd, 0, PAGE)
+        os.write(keep[1], b" sent")
+    keep = os.pipe()
+    child = begin(NOBODY, use)
+    os.close(keep[1])
+    with os.fdopen(keep[0]) as said:
+        assert float(said.read()) < 2       # nothing else
+    assert os.waitstatus_to_exitcode(os.waitpid(child[0], 0)[1]) == -signal.SIGKILL
+    os.close(child[1])
+    assert stack.value("copied_out") >= PAGE
+
+
+def test_freeze_and_nowait(stack):
+    """A call that may not wait doesn't, and a write that waits doesn't hold off a freeze."""
+    path = cached_file("f")
+    limit(0, SLOW)
+    fd = in_debt(path)
+    with pytest.raises(BlockingIOError):
+        os.preadv(fd, [bytearray(PAGE)], 0, os.RWF_NOWAIT)
+    children = [waiting_child(uid, path) for uid in (NOBODY, SOMEBODY)]
+    assert took(lambda: run(f"fsfreeze -f {MOUNT}")) < 10
+    run(f"fsfreeze -u {MOUNT}")
+    limit(0)
+    for child in children:
+        value_of(*child)
+    os.close(fd)
+    assert stack.value("copy_limit_user") == 0

@@ -187,6 +187,7 @@ static void print_latency(json_object *cache, const char *key, const char *name)
 /* What the kernel copies to and from the cache. */
 static void print_copies(json_object *cache)
 {
+	uint64_t limit = json_number(cache, "copy_limit"), user = json_number(cache, "copy_limit_user");
 	char size[SIZE_TEXT];
 
 	if (!has(cache, "copied_in"))	/* only root may know */
@@ -197,6 +198,10 @@ static void print_copies(json_object *cache)
 	printf("%s for writeback", size_text(size, json_number(cache, "copied_back")));
 	if (json_number(cache, "mapped_stores"))
 		printf("; about %s stored in mappings", size_text(size, json_number(cache, "mapped_stores")));
+	if (limit)
+		printf("; at most %s a second", size_text(size, limit));
+	if (user)
+		printf("%s %s a second per user", limit ? "," : "; at most", size_text(size, user));
 	putchar('\n');
 }
 
