@@ -43,6 +43,7 @@
  *	fb_inode->ranges		pages that don't move, or do; see below
  *	fb_sb->changes			names and attributes change below; names/names.h
  *	lower inode->i_rwsem, lower invalidate_lock, lower folio lock
+ *	fb_sb->copies.slots		a task copies to PMem; page/copies.c
  *	fb_inode->io_sem		see below
  *	fb_inode->index.xa_lock, fb_sb->lru_lock
  *
@@ -73,6 +74,7 @@
 #include <linux/pagemap.h>
 #include <linux/percpu_counter.h>
 #include <linux/rwsem.h>
+#include <linux/semaphore.h>
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
 
@@ -278,9 +280,10 @@ struct fb_share {
 
 #define FB_SHARE_SIZES		32
 
-/* Bytes a second that the kernel may copy; 0: no limit; FB_NO_LIMIT: as it is. page/copies.c */
+/* What the kernel may copy; page/copies.c */
 struct fb_copy_limits {
-	u64 all, user;
+	u64 all, user;			/* bytes a second; 0: no limit; FB_NO_LIMIT: as it is */
+	unsigned int tasks;		/* that copy at a time; 0: no bound; FB_TASKS_AS_IS */
 };
 
 struct fb_sb {
@@ -340,6 +343,8 @@ struct fb_sb {
 		struct fb_copy_limits limits;
 		atomic64_t due;		/* of all users; in ns, by ktime_get_ns() */
 		struct xarray users;	/* struct fb_copy_user, by the user's number */
+		struct semaphore slots;	/* of tasks that copy */
+		unsigned int nr_slots;	/* free or taken; changed by mount and remount */
 	} copies;
 
 	spinlock_t inodes_lock;		/* inodes, locked, deleted, file_owned, turns, lower_wb_err */
@@ -389,6 +394,7 @@ struct fb_options {
 
 #define FB_NO_LIMIT	U64_MAX
 #define FB_AGE_AS_IS	U32_MAX
+#define FB_TASKS_AS_IS	U32_MAX
 
 static inline void fb_count(struct fb_sb *fsb, enum fb_counter which, long n)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Copies that the kernel makes between memory and PMem: how many bytes, and how many a second a mount and
- * each user of it may have copied.
+ * Copies that the kernel makes between memory and PMem: how many bytes, how many a second a mount and
+ * each user of it may have copied, and how many tasks may copy at a time.
  *
  * Each copy to or from pages of files is counted here when it is made, whatever file system call or worker
  * it is for. The counters are per CPU. Two readers of them don't agree while copies are made.
@@ -17,6 +17,13 @@
  * One call may copy much more than its limit is worth in a second. Its user pays for all of that, at the
  * lower of the two rates. Other users wait for it no longer than FB_COPY_OTHERS, and a sync call, whosever,
  * no longer than FB_COPY_SYNC: what waits to become durable does so soon.
+ *
+ * Past the device's peak, more tasks that copy bring no more bytes, and each takes CPU time while its stores
+ * wait for the device. So there may be a bound on tasks that write in place at a time. A task takes a slot
+ * for the copies that it makes under one hold of io_sem, 256 KiB at most. A task that waits for one sleeps.
+ * A task that has one waits for io_sem and for nothing else, and no task waits for a slot with io_sem held.
+ * So a slot is free again after a copy, whatever lock the waiting task holds. Slots are handed out in the
+ * order of requests.
  *
  * Never limited:
  *   - writeback, drain and unmount, which make the room that tasks wait for. Storage bounds them;
@@ -183,11 +190,56 @@ int fb_sync_wait_for_copies(struct fb_sb *fsb)
 }
 
 /**
- * fb_set_copy_limits() - how many bytes a second the kernel may copy from now on
+ * fb_copy_begin() - a task is about to copy to PMem
+ * @fi: the inode
+ * @nowait: don't wait
+ *
+ * A task that is killed doesn't wait any longer.
+ *
+ * Context: process, without io_sem. Sleeps.
+ * Return: slots that fb_copy_end() gives back, 0 or 1; -EAGAIN if it had to wait.
+ */
+int fb_copy_begin(struct fb_inode *fi, bool nowait)
+{
+	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
+
+	lockdep_assert_not_held(&fi->io_sem);
+	if (!READ_ONCE(fsb->copies.limits.tasks))
+		return 0;
+	if (nowait)
+		return down_trylock(&fsb->copies.slots) ? -EAGAIN : 1;
+	return down_killable(&fsb->copies.slots) ? 0 : 1;
+}
+
+/**
+ * fb_copy_end() - the task has copied
+ * @fsb: the mount
+ * @slots: from fb_copy_begin()
+ */
+void fb_copy_end(struct fb_sb *fsb, int slots)
+{
+	if (slots)
+		up(&fsb->copies.slots);
+}
+
+/* Without a bound, slots stay as they are: tasks may still wait for them. */
+static void fb_set_copy_tasks(struct fb_sb *fsb, unsigned int tasks)
+{
+	for (; tasks && fsb->copies.nr_slots < tasks; fsb->copies.nr_slots++)
+		up(&fsb->copies.slots);
+	for (; tasks && fsb->copies.nr_slots > tasks; fsb->copies.nr_slots--)
+		down(&fsb->copies.slots);
+	WRITE_ONCE(fsb->copies.limits.tasks, tasks);
+}
+
+/**
+ * fb_set_copy_limits() - how much the kernel may copy from now on
  * @fsb: the mount; no other task sets them
- * @limits: in all, and for each user
+ * @limits: all three, or those that change
  *
  * What calls have copied beyond the limits before is forgotten.
+ *
+ * Context: process. Sleeps, until tasks have ended their copies.
  */
 void fb_set_copy_limits(struct fb_sb *fsb, const struct fb_copy_limits *limits)
 {
@@ -198,6 +250,8 @@ void fb_set_copy_limits(struct fb_sb *fsb, const struct fb_copy_limits *limits)
 		WRITE_ONCE(fsb->copies.limits.all, limits->all);
 	if (limits->user != FB_NO_LIMIT)
 		WRITE_ONCE(fsb->copies.limits.user, limits->user);
+	if (limits->tasks != FB_TASKS_AS_IS)
+		fb_set_copy_tasks(fsb, limits->tasks);
 	atomic64_set(&fsb->copies.due, 0);
 	xa_for_each(&fsb->copies.users, uid, user)
 		atomic64_set(&user->due, 0);
@@ -211,6 +265,8 @@ void fb_set_copy_limits(struct fb_sb *fsb, const struct fb_copy_limits *limits)
 void fb_copies_init(struct fb_sb *fsb)
 {
 	xa_init_flags(&fsb->copies.users, XA_FLAGS_ACCOUNT);
+	sema_init(&fsb->copies.slots, 1);
+	fsb->copies.nr_slots = 1;
 }
 
 /**

@@ -9,6 +9,8 @@ void fb_copied(struct fb_sb *fsb, enum fb_counter which, size_t bytes);
 void fb_set_copy_limits(struct fb_sb *fsb, const struct fb_copy_limits *limits);
 void fb_copies_init(struct fb_sb *fsb);
 void fb_copies_free(struct fb_sb *fsb);
+int fb_copy_begin(struct fb_inode *fi, bool nowait);
+void fb_copy_end(struct fb_sb *fsb, int slots);
 int fb_wait_for_copies(struct fb_sb *fsb, bool nowait);
 int fb_sync_wait_for_copies(struct fb_sb *fsb);
 

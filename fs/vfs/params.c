@@ -10,11 +10,13 @@
 #include "params.h"
 
 enum { FB_OPT_CACHE, FB_OPT_MODE, FB_OPT_PIN_LIMIT, FB_OPT_PIN_LIMIT_USER, FB_OPT_ALLOW_VOLATILE_CACHE,
-	FB_OPT_ZERO_FREED, FB_OPT_NAMES, FB_OPT_WRITEBACK_AGE, FB_OPT_COPY_LIMIT, FB_OPT_COPY_LIMIT_USER };
+	FB_OPT_ZERO_FREED, FB_OPT_NAMES, FB_OPT_WRITEBACK_AGE, FB_OPT_COPY_LIMIT, FB_OPT_COPY_LIMIT_USER,
+	FB_OPT_COPY_TASKS };
 
 #define FB_AGE_DEFAULT	30
 #define FB_AGE_MAX	86400
 #define FB_COPY_LIMIT_MIN	SZ_64K
+#define FB_COPY_TASKS_MAX	1024
 
 /* What becomes of a name log that a crash left. */
 enum { FB_NAMES_REPLAY, FB_NAMES_DISCARD };
@@ -42,6 +44,7 @@ const struct fs_parameter_spec fb_parameters[] = {
 	fsparam_u32("writeback_age", FB_OPT_WRITEBACK_AGE),
 	fsparam_string("copy_limit", FB_OPT_COPY_LIMIT),
 	fsparam_string("copy_limit_user", FB_OPT_COPY_LIMIT_USER),
+	fsparam_u32("copy_tasks", FB_OPT_COPY_TASKS),
 	{}
 };
 
@@ -106,6 +109,12 @@ int fb_parse_param(struct fs_context *fc, struct fs_parameter *param)
 		return fb_parse_rate(fc, param, &opt->copy_limits.all);
 	case FB_OPT_COPY_LIMIT_USER:
 		return fb_parse_rate(fc, param, &opt->copy_limits.user);
+	case FB_OPT_COPY_TASKS:
+		opt->copy_limits.tasks = result.uint_32;
+		if (opt->copy_limits.tasks > FB_COPY_TASKS_MAX)
+			return invalf(fc, "forebay: copy_tasks=%s is more than %u; 0 is no bound",
+				      param->string, FB_COPY_TASKS_MAX);
+		return 0;
 	case FB_OPT_ALLOW_VOLATILE_CACHE:
 		opt->allow_volatile_cache = true;
 		return 0;
@@ -189,6 +198,7 @@ struct fb_options *fb_alloc_options(void)
 	opt->pin_limit_user = FB_NO_LIMIT;
 	opt->copy_limits.all = FB_NO_LIMIT;
 	opt->copy_limits.user = FB_NO_LIMIT;
+	opt->copy_limits.tasks = FB_TASKS_AS_IS;
 	opt->writeback_age = FB_AGE_AS_IS;
 	return opt;
 }

@@ -75,6 +75,7 @@ FB_BYTES_ATTRIBUTE(copied_back, FB_COPIED_BACK);
 FB_BYTES_ATTRIBUTE(mapped_stores, FB_MAPPED_STORES);
 FB_ATTRIBUTE_MODE(copy_limit, 0400, "%llu", READ_ONCE(fsb->copies.limits.all));
 FB_ATTRIBUTE_MODE(copy_limit_user, 0400, "%llu", READ_ONCE(fsb->copies.limits.user));
+FB_ATTRIBUTE_MODE(copy_tasks, 0400, "%u", READ_ONCE(fsb->copies.limits.tasks));
 
 /* none, on, off (for a moment), or why the file system below can't have a log. */
 static ssize_t names_state_show(struct fb_sb *fsb, char *buf)
@@ -134,6 +135,7 @@ static const struct attribute *fb_attrs[] = {
 	&fb_attr_pages_reclaimed.attr, &fb_attr_cache_full.attr, &fb_attr_writeback_errors.attr,
 	&fb_attr_copied_in.attr, &fb_attr_copied_out.attr, &fb_attr_copied_back.attr,
 	&fb_attr_mapped_stores.attr, &fb_attr_copy_limit.attr, &fb_attr_copy_limit_user.attr,
+	&fb_attr_copy_tasks.attr,
 	&fb_attr_names_state.attr, &fb_attr_names_size.attr, &fb_attr_names_used.attr,
 	&fb_attr_names_recorded.attr, &fb_attr_names_barriers.attr, &fb_attr_names_switched_off.attr,
 	&fb_attr_names_replayed.attr,

@@ -147,11 +147,8 @@ static void fb_update_time(struct file *file)
 	file_end_write(lower);
 }
 
-/*
- * Writes DAX pages from the position on, as many as one hold of io_sem is good for. -ESTALE: there is none.
- * -EBUSY: the page is about to leave PMem. -ENOSPC: there may be no space for it below.
- */
-static ssize_t fb_write_dax(struct fb_inode *fi, struct kiocb *iocb, struct iov_iter *from)
+/* As many pages as one hold of io_sem is good for. */
+static ssize_t fb_write_pages(struct fb_inode *fi, struct kiocb *iocb, struct iov_iter *from)
 {
 	unsigned int pages = FB_WRITE_PAGES;
 	ssize_t done = 0, ret;
@@ -176,11 +173,28 @@ static ssize_t fb_write_dax(struct fb_inode *fi, struct kiocb *iocb, struct iov_
 	} while (ret > 0 && iov_iter_count(from) && --pages);
 	pagefault_enable();
 	up_read(&fi->io_sem);
-	if (!done)
-		return ret;
-	fb_copied(FB_SB(fi->vfs_inode.i_sb), FB_COPIED_IN, done);
-	fb_update_time(iocb->ki_filp);
-	return done;
+	return done ?: ret;
+}
+
+/*
+ * Writes DAX pages from the position on, when the task may copy. -ESTALE: there is none. -EBUSY: the page is
+ * about to leave PMem. -ENOSPC: there may be no space for it below.
+ */
+static ssize_t fb_write_dax(struct fb_inode *fi, struct kiocb *iocb, struct iov_iter *from)
+{
+	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
+	int slots = fb_copy_begin(fi, iocb->ki_flags & IOCB_NOWAIT);
+	ssize_t ret;
+
+	if (slots < 0)
+		return slots;
+	ret = fb_write_pages(fi, iocb, from);
+	fb_copy_end(fsb, slots);
+	if (ret > 0) {
+		fb_copied(fsb, FB_COPIED_IN, ret);
+		fb_update_time(iocb->ki_filp);
+	}
+	return ret;
 }
 
 /* Waits until the page at the position has left PMem, or may stay. */

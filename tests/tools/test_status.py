@@ -19,7 +19,7 @@ MOUNTED = {
     "syncs_lower": 100, "pages_absorbed": 512, "pages_written_back": 256, "pages_reclaimed": 0, "cache_full": 0,
     "lower_sync_ns": 1234567, "lower_sync_page_ns": 20000, "absorb_ns": 5000, "absorb_page_ns": 1250, "absorb_max": 300,
     "writeback_age": 30, "copied_in": 3 << 20, "copied_out": 1 << 20, "copied_back": 1 << 19, "mapped_stores": 8192,
-    "copy_limit": 1 << 30, "copy_limit_user": 1 << 28,
+    "copy_limit": 1 << 30, "copy_limit_user": 1 << 28, "copy_tasks": 2,
     "names_state": "on", "names_size": 4 << 20, "names_used": 1 << 20, "names_recorded": 12345, "names_barriers": 6,
     "names_switched_off": 1, "names_replayed": 0,
     "sync_latency_memory": "300000 <2048:50 <4096:49 <8192:1", "sync_latency_move": "4000000 <16384:200",

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What is counted of copies to and from persistent memory, and how they are limited."""
 
+import json
 import mmap
 import os
 import re
+import resource
 import signal
 import threading
 import time
@@ -12,7 +14,7 @@ from pathlib import Path
 import pytest
 from clock import BY_THE_CLOCK
 from other_user import NOBODY, SOMEBODY, as_nobody, as_user, begin, run_as, value_of
-from stack import MOUNT, PAGE, fails, run
+from stack import MOUNT, PAGE, SSD, Stack, fails, run
 
 MIB, PIECE = 1 << 20, 1 << 16
 SIZE = 2 * MIB          # of a file, all of it in PMem
@@ -23,6 +25,7 @@ SLOW = "64k"            # a second: what test_debt's calls have copied is worth 
 TRACING = Path("/sys/kernel/tracing")
 COUNTS = ("copied_in", "copied_out", "copied_back", "mapped_stores")
 LIMITS = ("copy_limit", "copy_limit_user")
+SHOWN = (*COUNTS, *LIMITS, "copy_tasks")        # to root
 
 
 def cached_file(name, size=SIZE):
@@ -83,14 +86,14 @@ def test_for_root_alone(stack):
 
     def look():
         seen = []
-        for name in COUNTS + LIMITS:
+        for name in SHOWN:
             try:
                 seen.append((stack.sysfs / name).read_text())
             except PermissionError:
                 pass
         return seen, "copied" in run(f"forebay status {MOUNT}"), "copied" in run("forebay metrics")
     assert as_nobody(look) == [[], False, False]
-    assert len(look()[0]) == len(COUNTS + LIMITS) and look()[1:] == (True, True)
+    assert len(look()[0]) == len(SHOWN) and look()[1:] == (True, True)
 
 
 def limit(value, user=0):
@@ -315,3 +318,123 @@ def test_freeze_and_nowait(stack):
         value_of(*child)
     os.close(fd)
     assert stack.value("copy_limit_user") == 0
+
+
+BANDWIDTH = 16 * MIB    # of the emulated device: the least that it takes
+SLOT = 64 * PAGE        # what a task may write in one turn: so the device's time is much more than all else
+
+
+@pytest.fixture(name="narrow")
+def narrow_fixture(stack):
+    """The same over an emulated device with that bandwidth. A task whose copy waits for it spins."""
+    stack.umount()
+    run("modprobe forebay-emu")
+    device = json.loads(run(f"forebay emu create --json --size 64M --bandwidth {BANDWIDTH} --backing {SSD}"))["device"]
+    narrow = Stack(cache=device)
+    narrow.mount("allow_volatile_cache")
+    yield narrow
+    narrow.umount()
+    run(f"forebay emu remove {device}")
+    stack.mount()
+
+
+class Crowd:
+    """That many writers at once, each with a file: bytes a second in all, CPU time for each, the slowest's share of the
+    fastest's rate, and how many of them ran or wanted a CPU on average."""
+
+    def __init__(self, paths):
+        children = [begin(NOBODY, lambda path=path: self.write(path)) for path in paths]
+        self.runnable = self.watch([pid for pid, _ in children])
+        rates, seconds = zip(*(value_of(*child) for child in children))
+        self.rate, self.cost, self.share = sum(rates), sum(seconds) / SECONDS / sum(rates), min(rates) / max(rates)
+
+    @staticmethod
+    def write(path):
+        """In a child: its rate and CPU time."""
+        before = resource.getrusage(resource.RUSAGE_SELF)
+        rate = write_for(path, SECONDS, SLOT)
+        after = resource.getrusage(resource.RUSAGE_SELF)
+        return rate, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+    @staticmethod
+    def watch(pids):
+        """Looks 100 times, in the midst of SECONDS."""
+        time.sleep(SECONDS / 4)
+        found = 0
+        for _ in range(100):
+            stats = [Path(f"/proc/{pid}/stat").read_text(encoding="ascii") for pid in pids]
+            found += sum(stat.rpartition(")")[2].split()[0] == "R" for stat in stats)
+            time.sleep(SECONDS / 200)
+        return found / 100
+
+
+@BY_THE_CLOCK
+def test_copy_tasks(narrow):
+    """Past the device's peak, more tasks take more CPU time for each byte. With a bound they take what one task takes.
+
+    A CPU that the host takes away seems to be in use. So the ratios count only if one task got what the device has.
+    """
+    paths = [cached_file(name, SLOT) for name in "fghi"]
+    peak, past = Crowd(paths[:1]), Crowd(paths)
+    run(f"mount -o remount,copy_tasks=1 {MOUNT}")
+    bounded = Crowd(paths)
+    print(f"one task has {peak.rate / BANDWIDTH:.2f} of the device; CPU time a byte, of that: "
+          f"{past.cost / peak.cost:.2f} without a bound, {bounded.cost / peak.cost:.2f} with it; "
+          f"bytes {past.rate / peak.rate:.2f} and {bounded.rate / peak.rate:.2f}; "
+          f"runnable {past.runnable:.1f} and {bounded.runnable:.1f}; slowest {bounded.share:.2f} of the fastest")
+    assert past.runnable > 3 and bounded.runnable < 2
+    assert bounded.share > 0.5
+    if peak.rate > 0.8 * BANDWIDTH:
+        assert bounded.cost <= 1.2 * peak.cost < past.cost
+        assert bounded.rate >= 0.9 * peak.rate
+    assert narrow.value("copy_tasks") == 1
+
+
+def test_copy_tasks_is_an_option(stack):
+    """It is changed by a remount, also while tasks copy, and checked."""
+    path = cached_file("f")
+    assert stack.value("copy_tasks") == 0
+    children = [begin(NOBODY, lambda: write_for(path, 4)) for _ in range(4)]
+    for tasks in (3, 1, 0, 1024, 2, 5, 0, 1):
+        run(f"mount -o remount,copy_tasks={tasks} {MOUNT}")
+        assert stack.value("copy_tasks") == tasks
+        time.sleep(0.2)
+    for child in children:
+        assert value_of(*child) > 0
+    for wrong in ("-1", "x", "1025"):
+        assert "copy_tasks" in fails(f"mount -o remount,copy_tasks={wrong} {MOUNT}")
+    run(f"mount -o remount,mode=auto {MOUNT}")
+    assert stack.value("copy_tasks") == 1
+
+
+def test_killed_tasks_leave_no_slot(narrow):
+    """Tasks are killed while they copy, and while they wait to. Those that come later copy as before."""
+    paths = [cached_file(name, SIZE // 4) for name in "fghi"]
+    run(f"mount -o remount,copy_tasks=1 {MOUNT}")
+    for number in range(10):
+        children = [begin(NOBODY, lambda path=path: write_for(path, 60, SIZE // 8)) for path in paths]
+        time.sleep(0.1 + number / 100)
+        assert max(map(kill, children)) < 5
+    child = begin(NOBODY, lambda: write_for(paths[0], 1))
+    time.sleep(6)
+    done = bool(os.waitid(os.P_PID, child[0], os.WEXITED | os.WNOHANG | os.WNOWAIT))
+    if not done:
+        kill(child)
+    assert done and value_of(*child) > 0
+    assert narrow.value("copy_tasks") == 1
+
+
+@BY_THE_CLOCK
+def test_beside_a_limited_task(narrow):
+    """A task keeps its speed beside tasks of another user that are limited, and doesn't beside ones that aren't."""
+    paths = [cached_file(name, PIECE) for name in "fgh"]
+    flood = [(NOBODY, path) for path in paths[1:]]
+    free, = together([(SOMEBODY, paths[0])], piece=4 * PAGE)
+    beside_free = together([(SOMEBODY, paths[0]), *flood], piece=4 * PAGE)[0]
+    limit(0, MIB)
+    alone, = together([(SOMEBODY, paths[0])], piece=4 * PAGE)
+    beside = together([(SOMEBODY, paths[0]), *flood], piece=4 * PAGE)[0]
+    print(f"{beside_free / free:.2f} of its speed alone without limits, {beside / alone:.2f} with them")
+    assert beside_free < 0.7 * free
+    assert beside > 0.9 * alone > 0.8 * MIB
+    assert narrow.value("copied_in") > 0

@@ -188,6 +188,7 @@ static void print_latency(json_object *cache, const char *key, const char *name)
 static void print_copies(json_object *cache)
 {
 	uint64_t limit = json_number(cache, "copy_limit"), user = json_number(cache, "copy_limit_user");
+	uint64_t tasks = json_number(cache, "copy_tasks");
 	char size[SIZE_TEXT];
 
 	if (!has(cache, "copied_in"))	/* only root may know */
@@ -202,6 +203,8 @@ static void print_copies(json_object *cache)
 		printf("; at most %s a second", size_text(size, limit));
 	if (user)
 		printf("%s %s a second per user", limit ? "," : "; at most", size_text(size, user));
+	if (tasks)
+		printf("; %" PRIu64 " task%s at a time", tasks, PLURAL(tasks));
 	putchar('\n');
 }
 

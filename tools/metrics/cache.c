@@ -62,6 +62,8 @@ static const struct family families[] = {
 	  AS_IS, .key = "copy_limit" },
 	{ "forebay_cache_copy_limit_user_bytes", false, "How much it may for one user; 0: no limit.",
 	  AS_IS, .key = "copy_limit_user" },
+	{ "forebay_cache_copy_tasks", false, "How many tasks may copy to cached pages at a time; 0: no bound.",
+	  AS_IS, .key = "copy_tasks" },
 	{ "forebay_cache_full", true, "Syncs that went to storage because too few pages were free.",
 	  AS_IS, .key = "cache_full" },
 	{ "forebay_cache_sync_memory_seconds", .help = "Sync calls that waited for their own stores alone.",
