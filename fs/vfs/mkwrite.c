@@ -19,6 +19,7 @@
 #include <linux/mm.h>
 
 #include "../../compat/dax.h"
+#include "../page/copies.h"
 #include "../page/index.h"
 #include "../page/page.h"
 #include "../pin/vma.h"
@@ -114,6 +115,7 @@ static int fb_store_page(struct fb_inode *fi, struct vm_fault *vmf, bool mapped,
 			*ret = VM_FAULT_SIGBUS;
 			return 0;
 		}
+		fb_copied(FB_SB(fi->vfs_inode.i_sb), FB_MAPPED_STORES, PAGE_SIZE);
 		if (mapped)
 			unmap_mapping_pages(fi->lower->i_mapping, vmf->pgoff, 1, false);
 		*ret = fb_map_dax_writable(fi, page, vmf);

@@ -19,6 +19,7 @@
 #include "../sync/promote.h"
 #include "../sync/sync.h"
 #include "fault.h"
+#include "io.h"
 #include "mkwrite.h"
 #include "mmap.h"
 
@@ -103,7 +104,8 @@ static int fb_vma_file_fsync(struct file *file, loff_t start, loff_t end, int da
 
 	if (IS_ERR(lower))
 		return PTR_ERR(lower);
-	err = fb_sync_inode(FB_I(inode), file, lower, start, end, datasync);
+	err = fb_wait_to_sync(FB_I(inode)) ?:
+	      fb_sync_inode(FB_I(inode), file, lower, start, end, datasync);
 	fput(lower);
 	lower_err = file_check_and_advance_wb_err(file);
 	upper_err = fb_vma_file_error(file, inode);

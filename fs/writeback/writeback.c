@@ -25,6 +25,7 @@
 
 #include "../lower/lower.h"
 #include "../page/bad.h"
+#include "../page/copies.h"
 #include "../page/index.h"
 #include "../page/size.h"
 #include "../page/record.h"
@@ -105,6 +106,8 @@ static unsigned int fb_batch_read(struct fb_inode *fi, struct fb_batch *batch, u
 		}
 		break;
 	}
+	if (to > from)
+		fb_copied(fsb, FB_COPIED_BACK, (to - from) * PAGE_SIZE);
 	return to;
 }
 
