@@ -65,6 +65,25 @@ u64 wl_gen_newest(const struct wl *wl, u32 gen)
 }
 
 /**
+ * wl_gen_live - whether a generation holds entries that count
+ * @wl: log
+ * @gen: number, below nr_gens
+ * @info: as from wl_gen_read()
+ *
+ * A word may be whole and yet be that of an earlier life, because the medium has lost the present one. The
+ * earlier life's entries are on the origin, perhaps under newer ones, and must not come back. The present
+ * life's are lost, as with a damaged word. So the caller may use the generation as a free one.
+ *
+ * Context: Any; no slot holds a chunk of it. Reads the words of its chunks.
+ * Return: false if it is free, its word is damaged, or its chunks were filled in a later life.
+ */
+bool wl_gen_live(const struct wl *wl, u32 gen, struct wl_gen_info *info)
+{
+	return !wl_gen_read(wl, gen, info) && info->state != WL_GEN_FREE &&
+	       wl_gen_newest(wl, gen) <= info->id;
+}
+
+/**
  * wl_next_id - the identifier for the next generation that is opened
  * @wl: log
  *
