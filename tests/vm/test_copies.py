@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What is counted of copies to and from persistent memory, and how they are limited."""
 
-import json
 import mmap
 import os
 import re
@@ -14,7 +13,7 @@ from pathlib import Path
 import pytest
 from clock import BY_THE_CLOCK
 from other_user import NOBODY, SOMEBODY, as_nobody, as_user, begin, run_as, value_of
-from stack import MOUNT, PAGE, SSD, Stack, fails, run
+from stack import MOUNT, PAGE, SSD, Stack, create_emulated, fails, run
 
 MIB, PIECE = 1 << 20, 1 << 16
 SIZE = 2 * MIB          # of a file, all of it in PMem
@@ -329,7 +328,7 @@ def narrow_fixture(stack):
     """The same over an emulated device with that bandwidth. A task whose copy waits for it spins."""
     stack.umount()
     run("modprobe forebay-emu")
-    device = json.loads(run(f"forebay emu create --json --size 64M --bandwidth {BANDWIDTH} --backing {SSD}"))["device"]
+    device = create_emulated(f"--size 64M --bandwidth {BANDWIDTH} --backing {SSD}")
     narrow = Stack(cache=device)
     narrow.mount("allow_volatile_cache")
     yield narrow

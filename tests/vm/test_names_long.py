@@ -10,8 +10,8 @@ import pytest
 from clock import BY_THE_CLOCK
 from conftest import clean_up
 from libc import file_handle
-from stack import FSCK, LOWER, MOUNT, run
-from test_emu import create, module_fixture
+from stack import FSCK, LOWER, MOUNT, create_emulated, run
+from test_emu import module_fixture
 
 emulated_devices = module_fixture
 RECORDS = int(os.environ.get("FOREBAY_RECORDS", "100000"))
@@ -23,7 +23,7 @@ MKFS = "mkfs.ext4 -Fq -b 4096 -N 100000 -J size=32 -E lazy_itable_init=0,lazy_jo
 @pytest.fixture(name="devices")
 def devices_fixture():
     """Storage and a cache with the log."""
-    storage, cache = create("--size 256M"), create("--size 80M")
+    storage, cache = create_emulated("--size 256M"), create_emulated("--size 80M")
     for folder in (LOWER, MOUNT):
         folder.mkdir(parents=True, exist_ok=True)
     run(f"{MKFS} {storage} && mount {storage} {LOWER} && mkdir {LOWER}/x && rmdir {LOWER}/x")
