@@ -155,7 +155,7 @@ static int fb_copy_sleep(struct fb_sb *fsb, struct fb_copy_user *user, s64 until
  * @fsb: the mount
  * @nowait: don't wait
  *
- * A user for whom there is no memory has the limit of the mount only.
+ * Without memory for the user's entry the limit of the mount alone holds.
  *
  * Context: process, without a lock that another task may want. Sleeps.
  * Return: 0; -EINTR if the task is killed; -EAGAIN if it had to wait.

@@ -246,9 +246,6 @@ ssize_t fb_read_iter(struct kiocb *iocb, struct iov_iter *to)
  * A pipe takes no byte back. So the range is locked against truncations, and nothing behind the end that was
  * seen is read.
  *
- * A limit of copies holds up the task's own pipe, sendfile()'s. Other pipes are locked, and other tasks may
- * have them.
- *
  * Return: bytes, or an error.
  */
 ssize_t fb_splice_read(struct file *in, loff_t *pos, struct pipe_inode_info *pipe, size_t len,
@@ -256,7 +253,6 @@ ssize_t fb_splice_read(struct file *in, loff_t *pos, struct pipe_inode_info *pip
 {
 	struct backing_file_ctx ctx = { .cred = current_cred(), COMPAT_USER_FILE(in) };
 	struct fb_inode *fi = FB_I(file_inode(in));
-	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
 	loff_t size = i_size_read(&fi->vfs_inode);
 	struct fb_range range;
 	ssize_t ret;
@@ -264,11 +260,9 @@ ssize_t fb_splice_read(struct file *in, loff_t *pos, struct pipe_inode_info *pip
 	if (*pos >= size || !len)
 		return 0;
 	len = min_t(loff_t, len, size - *pos);
-	if (pipe == current->splice_pipe && fb_has_pages(fi) && fb_copies_limited(fsb)) {
-		ret = fb_wait_for_copies(fsb, false);
-		if (ret)
-			return ret;
-	}
+	ret = fb_wait_to_splice(fi, pipe);
+	if (ret)
+		return ret;
 	ret = fb_range_lock(&fi->ranges, &range, *pos >> PAGE_SHIFT, (*pos + len - 1) >> PAGE_SHIFT,
 			    FB_RANGE_KILLABLE);
 	if (ret)

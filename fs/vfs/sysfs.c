@@ -65,7 +65,7 @@ FB_COUNTER_ATTRIBUTE(pages_reclaimed, FB_PAGES_RECLAIMED);
 FB_COUNTER_ATTRIBUTE(cache_full, FB_CACHE_FULL);
 FB_COUNTER_ATTRIBUTE(writeback_errors, FB_WRITEBACK_ERRORS);
 
-/* For root: a user who could read them would learn from a read of his own whether it found pages in PMem. */
+/* For root: around a read, they would tell whether it found pages in PMem. */
 #define FB_BYTES_ATTRIBUTE(file, counter)					\
 	FB_ATTRIBUTE_MODE(file, 0400, "%lld", percpu_counter_sum_positive(&fsb->counters[counter]))
 

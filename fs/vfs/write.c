@@ -386,18 +386,11 @@ ssize_t fb_write_iter(struct kiocb *iocb, struct iov_iter *from)
  * @len: bytes
  * @flags: SPLICE_F_*
  *
- * A limit of copies holds up the task's own pipe, as in fb_splice_read().
- *
  * Return: bytes, or an error.
  */
 ssize_t fb_splice_write(struct pipe_inode_info *pipe, struct file *out, loff_t *pos, size_t len,
 			unsigned int flags)
 {
-	struct fb_inode *fi = FB_I(file_inode(out));
-	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
-	int err = 0;
-
-	if (pipe == current->splice_pipe && fb_has_pages(fi) && fb_copies_limited(fsb))
-		err = fb_wait_for_copies(fsb, false);
-	return err ?: iter_file_splice_write(pipe, out, pos, len, flags);
+	return fb_wait_to_splice(FB_I(file_inode(out)), pipe) ?:
+	       iter_file_splice_write(pipe, out, pos, len, flags);
 }
