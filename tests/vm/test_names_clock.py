@@ -6,6 +6,7 @@ import os
 import time
 
 import pytest
+from clock import next_tick
 from names_pair import BOTH, XfsPair, mount_command, pair_fixture, settle, sync, write
 from stack import LOWER, MOUNT, run
 from test_cuts import LEFT, LEFT_LOWER
@@ -103,6 +104,7 @@ def test_read_with_the_clock_in_the_past(pair):
     """After the cut the machine has booted with a clock that is behind."""
     os.mkdir(MOUNT / "d")
     settle()
+    next_tick()
     write(MOUNT / "d/a", b"a" * 5000)
     pair.cut()
     with clock_set_back():
