@@ -10,8 +10,12 @@
  * leaves out the mappings of DAX files alone. So there are entries of that kind only in mappings that reclaim
  * leaves out for another reason, compat_maps_by_number().
  *
- * A page of ordinary memory (an emulated device) has a special entry in all kernels. Its mappings have
- * VM_MIXEDMAP, so reclaim leaves them out.
+ * A page of ordinary memory (an emulated device) has a special entry in all kernels, except in private
+ * mappings. Its mappings have VM_MIXEDMAP, so reclaim leaves them out.
+ *
+ * A private mapping may be written by another task: a debugger sets a breakpoint. The kernel would copy a
+ * page that has only a number from that address of the other task's memory (__wp_page_copy_user()). So all
+ * entries in private mappings are counted.
  */
 #ifndef FOREBAY_COMPAT_DAX_H
 #define FOREBAY_COMPAT_DAX_H
@@ -43,10 +47,8 @@ static inline bool compat_dax_is_busy(struct page *page, bool is_device)
 {
 	int references = page_ref_count(page);
 
-	if (!is_device)
-		return references > 1;
 	smp_rmb();	/* see above; the kernel changes both by atomic operations that are ordered */
-	return references > COMPAT_DAX_IDLE + folio_mapcount(page_folio(page));
+	return references > (is_device ? COMPAT_DAX_IDLE : 1) + folio_mapcount(page_folio(page));
 }
 
 /* True if a device's DAX page has references: of tasks, hardware and page tables. */
@@ -121,8 +123,8 @@ static inline void compat_no_recency(struct file *file)
 
 #ifdef COMPAT_HAS_COUNTED_DAX
 /* The page has a reference while its entry takes one; without any it would be refused. */
-static inline vm_fault_t compat_map_device_page(struct vm_fault *vmf, unsigned long address,
-						unsigned long number, bool write)
+static inline vm_fault_t compat_map_page(struct vm_fault *vmf, unsigned long address, unsigned long number,
+					 bool write)
 {
 	struct page *page = pfn_to_page(number);
 	vm_fault_t ret;
@@ -134,21 +136,22 @@ static inline vm_fault_t compat_map_device_page(struct vm_fault *vmf, unsigned l
 }
 #else
 /*
- * True for a mapping whose recency is of no use: there are only DAX pages, or nothing is reclaimed. Entries
- * that hold nothing cost less. Of counted ones in locked memory, see compat_dax_is_busy(). And without a
- * page_mkwrite, the kernel would tell no file system of the first store to a counted page.
+ * True for a shared mapping whose recency is of no use: there are only DAX pages, or nothing is reclaimed.
+ * Entries that hold nothing cost less. Of counted ones in locked memory, see compat_dax_is_busy(). And
+ * without a page_mkwrite, the kernel would tell no file system of the first store to a counted page.
  */
 static inline bool compat_maps_by_number(const struct vm_area_struct *vma)
 {
-	return (vma->vm_flags & (VM_SYNC | VM_LOCKED)) || !vma->vm_ops->page_mkwrite;
+	return (vma->vm_flags & VM_MAYSHARE) &&
+	       ((vma->vm_flags & (VM_SYNC | VM_LOCKED)) || !vma->vm_ops->page_mkwrite);
 }
 
 /*
  * vm_insert_page() wants VM_MIXEDMAP for a page that a fault maps. The mapping itself must not have it:
  * mlock() would do nothing. So the function is given a copy, as in compat_insert_writable().
  */
-static inline vm_fault_t compat_map_device_page(struct vm_fault *vmf, unsigned long address,
-						unsigned long number, bool write)
+static inline vm_fault_t compat_map_page(struct vm_fault *vmf, unsigned long address, unsigned long number,
+					 bool write)
 {
 	struct vm_area_struct vma = *vmf->vma;
 	int err;
@@ -174,8 +177,8 @@ static inline vm_fault_t compat_map_device_page(struct vm_fault *vmf, unsigned l
  */
 static inline vm_fault_t compat_map_dax(struct vm_fault *vmf, unsigned long number, bool is_device)
 {
-	if (is_device)
-		return compat_map_device_page(vmf, vmf->address, number, false);
+	if (is_device || !(vmf->vma->vm_flags & VM_MAYSHARE))
+		return compat_map_page(vmf, vmf->address, number, false);
 	return compat_insert(vmf->vma, vmf->address, number, false);
 }
 
@@ -183,7 +186,7 @@ static inline vm_fault_t compat_map_dax(struct vm_fault *vmf, unsigned long numb
 static inline vm_fault_t compat_map_dax_writable(struct vm_fault *vmf, unsigned long number, bool is_device)
 {
 	if (is_device)
-		return compat_map_device_page(vmf, vmf->address, number, true);
+		return compat_map_page(vmf, vmf->address, number, true);
 	return compat_insert_writable(vmf, number, false);
 }
 
@@ -218,8 +221,8 @@ static inline void compat_map_dax_near(struct vm_fault *vmf, unsigned long addre
 				       bool is_device)
 {
 #ifndef COMPAT_HAS_COUNTED_DAX
-	if (is_device)
-		compat_map_device_page(vmf, address, number, false);
+	if (is_device || !(vmf->vma->vm_flags & VM_MAYSHARE))
+		compat_map_page(vmf, address, number, false);
 	else
 		compat_insert(vmf->vma, address, number, false);
 #endif
