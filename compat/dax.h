@@ -171,12 +171,34 @@ static inline vm_fault_t compat_map_page(struct vm_fault *vmf, unsigned long add
 }
 #endif
 
+static inline int compat_drop_entry(pte_t *entry, unsigned long address, void *arg)
+{
+	struct vm_fault *vmf = arg;
+
+	if (pte_same(ptep_get(entry), vmf->orig_pte))
+		pte_clear(vmf->vma->vm_mm, address, entry);
+	return 0;
+}
+
+/*
+ * userfaultfd leaves a marker in place of an entry that has gone, or never was, to have the next store noted
+ * (UFFD_FEATURE_WP_ASYNC). The kernel's functions that insert an entry take a marker for one that is there,
+ * so the fault would come back for ever. Without the marker the page counts as stored to, at worst too early.
+ */
+static inline void compat_drop_marker(struct vm_fault *vmf)
+{
+	if (vmf->flags & FAULT_FLAG_ORIG_PTE_VALID && !pte_none(vmf->orig_pte) && !pte_present(vmf->orig_pte))
+		apply_to_page_range(vmf->vma->vm_mm, vmf->address & PAGE_MASK, PAGE_SIZE, compat_drop_entry,
+				    vmf);
+}
+
 /*
  * Maps a page where @vmf says, not writable: the first store comes back as pfn_mkwrite. @is_device: it is a
  * device's DAX page; else ordinary memory.
  */
 static inline vm_fault_t compat_map_dax(struct vm_fault *vmf, unsigned long number, bool is_device)
 {
+	compat_drop_marker(vmf);
 	if (is_device || !(vmf->vma->vm_flags & VM_MAYSHARE))
 		return compat_map_page(vmf, vmf->address, number, false);
 	return compat_insert(vmf->vma, vmf->address, number, false);
@@ -185,6 +207,7 @@ static inline vm_fault_t compat_map_dax(struct vm_fault *vmf, unsigned long numb
 /* The same, writable at once; no entry is there. */
 static inline vm_fault_t compat_map_dax_writable(struct vm_fault *vmf, unsigned long number, bool is_device)
 {
+	compat_drop_marker(vmf);
 	if (is_device)
 		return compat_map_page(vmf, vmf->address, number, true);
 	return compat_insert_writable(vmf, number, false);
@@ -206,6 +229,7 @@ static inline bool compat_map_alone(struct vm_fault *vmf, vm_fault_t *ret)
 
 	if (vmf->cow_page)
 		return true;
+	compat_drop_marker(vmf);
 	*ret = vmf_insert_page_mkwrite(vmf, vmf->page, false) | major;
 	unlock_page(vmf->page);
 	put_page(vmf->page);

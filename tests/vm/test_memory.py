@@ -1,15 +1,23 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What other tasks and the kernel do with mappings, besides faults of the task itself: debuggers."""
+"""What other tasks and the kernel do with mappings, besides faults of the task itself: debuggers, userfaultfd."""
 
+import fcntl
 import json
 import os
+import signal
 import struct
+import time
 
 import pytest
 from conftest import clean_up
-from libc import MAP_PRIVATE, PROT_READ, Mapping
+from libc import MAP_PRIVATE, MAP_SHARED, MAP_SHARED_VALIDATE, MAP_SYNC, PROT_READ, Mapping, syscall
 from stack import LOWER, MKFS, MOUNT, PAGE, SSD, close_files, create_emulated, run
 
+USERFAULTFD, USER_MODE_ONLY = 323, 1
+UFFDIO_API, UFFDIO_REGISTER, UFFDIO_WRITEPROTECT = 0xC018AA3F, 0xC020AA00, 0xC018AA06
+WP_UNPOPULATED, WP_ASYNC = 1 << 13, 1 << 15
+MODE_WP, PROTECT = 2, 1
+PATIENCE = 60       # s
 BREAKPOINT = 0xCC
 
 
@@ -86,3 +94,49 @@ def test_breakpoint_emulated(emulated):
         assert text.read(0, 6) == b"000000"
         run(f"forebay drop {MOUNT}/f")
         assert text.read(PAGE, 6) == b"000001"
+
+
+def store_watched(fd, pages, flags, there):
+    """Has userfaultfd watch stores to a mapping, as checkpointing does, and stores."""
+    watcher = syscall(USERFAULTFD, os.O_CLOEXEC | USER_MODE_ONLY)
+    fcntl.ioctl(watcher, UFFDIO_API, bytearray(struct.pack("QQQ", 0xAA, WP_ASYNC | WP_UNPOPULATED, 0)))
+    mapping = Mapping(fd, pages * PAGE, flags)
+    if there:
+        mapping.read(0, pages * PAGE)
+    fcntl.ioctl(watcher, UFFDIO_REGISTER, bytearray(struct.pack("QQQQ", mapping.address, mapping.length, MODE_WP, 0)))
+    for where, what in ((8, b"stored"), (16, b"again")):
+        fcntl.ioctl(watcher, UFFDIO_WRITEPROTECT, bytearray(struct.pack("QQQ", mapping.address, mapping.length, PROTECT)))
+        for page in range(pages):
+            assert mapping.read(page * PAGE, 6) == b"%06d" % page
+            mapping.write(page * PAGE + where, what)
+        if flags != MAP_PRIVATE:
+            mapping.sync()
+
+
+@pytest.mark.parametrize("there", [True, False], ids=["there", "absent"])
+@pytest.mark.parametrize("flags", [MAP_SHARED, MAP_SHARED_VALIDATE | MAP_SYNC, MAP_PRIVATE], ids=["shared", "sync", "private"])
+@pytest.mark.parametrize("dropped", [False, True], ids=["in_pmem", "below"])
+def test_userfaultfd(folder, dropped, flags, there):
+    """A store to a page that userfaultfd protects ends. The kernel keeps a marker where such a page isn't mapped."""
+    fd = in_pmem(folder / "f", 8)
+    if dropped:
+        run(f"forebay drop {folder}/f")
+    pid = os.fork()
+    if not pid:
+        status = 1
+        try:
+            store_watched(fd, 8, flags, there)
+            status = 0
+        finally:
+            os._exit(status)
+    end = time.monotonic() + PATIENCE
+    while os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+        if time.monotonic() > end:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            pytest.fail("the store doesn't end")
+        time.sleep(0.05)
+    assert os.waitpid(pid, 0)[1] == 0
+    for page in range(8 if flags != MAP_PRIVATE else 0):
+        assert os.pread(fd, 21, page * PAGE) == b"%06dxxstoredxxagain" % page
+    os.close(fd)
