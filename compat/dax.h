@@ -98,11 +98,20 @@ static inline void compat_set_page_index(struct page *page, pgoff_t index)
 #define compat_insert(vma, address, number, is_device)	vmf_insert_mixed(vma, address, number)
 #endif
 
+/*
+ * The protection of an entry that is inserted as writable. Such an entry is dirty, as the kernel's own are.
+ * So the page counts as stored to in /proc/PID/pagemap (soft-dirty), which no processor sees to.
+ */
+static inline pgprot_t compat_writable(const struct vm_area_struct *vma)
+{
+	return pte_pgprot(pte_mkdirty(pfn_pte(0, vm_get_page_prot(vma->vm_flags))));
+}
+
 static inline vm_fault_t compat_insert_writable(struct vm_fault *vmf, unsigned long number, bool is_device)
 {
 	struct vm_area_struct vma = *vmf->vma;
 
-	vma.vm_page_prot = vm_get_page_prot(vma.vm_flags);
+	vma.vm_page_prot = compat_writable(&vma);
 	return compat_insert(&vma, vmf->address, number, is_device);
 }
 
@@ -162,7 +171,7 @@ static inline vm_fault_t compat_map_page(struct vm_fault *vmf, unsigned long add
 			     : compat_insert(vmf->vma, address, number, true);
 	}
 	if (write)
-		vma.vm_page_prot = vm_get_page_prot(vma.vm_flags);
+		vma.vm_page_prot = compat_writable(&vma);
 	vm_flags_init(&vma, vma.vm_flags | VM_MIXEDMAP);
 	err = vm_insert_page(&vma, address, pfn_to_page(number));
 	if (err == -ENOMEM)

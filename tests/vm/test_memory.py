@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What other tasks and the kernel do with mappings, besides faults of the task itself: debuggers, userfaultfd."""
+"""What other tasks and the kernel do with mappings, besides faults of the task itself: debuggers, userfaultfd, soft-dirty bits."""
 
 import fcntl
 import json
@@ -139,4 +139,28 @@ def test_userfaultfd(folder, dropped, flags, there):
     assert os.waitpid(pid, 0)[1] == 0
     for page in range(8 if flags != MAP_PRIVATE else 0):
         assert os.pread(fd, 21, page * PAGE) == b"%06dxxstoredxxagain" % page
+    os.close(fd)
+
+
+def soft_dirty(mapping):
+    """Which pages of a mapping were stored to since the bits were cleared, as the kernel says."""
+    with open("/proc/self/pagemap", "rb", buffering=0) as pagemap:
+        pagemap.seek(mapping.address // PAGE * 8)
+        words = struct.unpack(f"{mapping.length // PAGE}Q", pagemap.read(mapping.length // PAGE * 8))
+    return [page for page, word in enumerate(words) if word >> 55 & 1]
+
+
+@pytest.mark.parametrize("flags", [MAP_SHARED, MAP_SHARED_VALIDATE | MAP_SYNC], ids=["shared", "sync"])
+def test_soft_dirty(folder, flags):
+    fd = in_pmem(folder / "f", 8)
+    with Mapping(fd, 8 * PAGE, flags) as mapping:
+        for page in range(4):
+            mapping.write(page * PAGE, b"a")
+        os.fsync(fd)
+        with open("/proc/self/clear_refs", "w", encoding="ascii") as clear:
+            clear.write("4")
+        assert not soft_dirty(mapping)
+        for page in (1, 2, 5, 6):
+            mapping.write(page * PAGE, b"b")
+        assert soft_dirty(mapping) == [1, 2, 5, 6]
     os.close(fd)
