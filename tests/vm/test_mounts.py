@@ -167,6 +167,26 @@ def test_freeze(stack):
     os.close(fd)
 
 
+def test_unmounted_while_frozen(stack):
+    """The freeze stays, with the super block. It is mounted again, as on other file systems, and thawed."""
+    synced(MOUNT / "f", b"x" * 8 * PAGE)
+    run(f"fsfreeze -f {MOUNT} && umount {MOUNT}")
+    assert (LOWER / "f").read_bytes()[:2] == b"Rx"
+    other = LOWER / "other"
+    other.mkdir()
+    fails(f"mount -t forebay -o cache={stack.cache} {other} {MOUNT}")
+    stack.mount()
+    done = subprocess.Popen(["cp", "/etc/passwd", MOUNT / "new"])  # pylint: disable=consider-using-with
+    time.sleep(2)
+    assert done.poll() is None, "it is frozen"
+    run(f"fsfreeze -u {MOUNT}")
+    assert done.wait(60) == 0
+    synced(MOUNT / "f", b"y" * 8 * PAGE)
+    fails(f"mount -t forebay -o cache={stack.cache} {LOWER} {MOUNT}")
+    stack.remount()
+    assert (MOUNT / "f").read_bytes()[:2] == b"Ry"
+
+
 def test_lower_frozen_and_thawed(stack):
     fd = os.open(MOUNT / "f", os.O_RDWR | os.O_CREAT)
     os.pwrite(fd, b"x" * PAGE, 0)
