@@ -246,6 +246,7 @@ struct dwl {
 	struct dwl_params params;
 	struct pm_range range;		/* the log's memory */
 	struct dwl_piece *origin_pieces;	/* the origin's, if it is persistent memory */
+	struct list_head claim;		/* in the list of all origins: device.c */
 
 	struct wl wl;
 	u64 gen_bytes;			/* bytes of PMem in a generation */
