@@ -278,6 +278,7 @@ struct dwl {
 	spinlock_t direct_lock;		/* protects the next one */
 	struct bio_list direct;		/* done at the origin, to be completed by the worker: direct.c */
 	bool suspending;			/* about to be suspended: message flush ends */
+	bool requeuing;				/* and writers that wait are requeued: space.c; space.lock */
 	wait_queue_head_t kick;		/* where the worker waits */
 	bool draining;			/* writeback continues down to the low mark */
 	u64 flush_to;			/* generations up to this one shall be written back */
