@@ -4,6 +4,7 @@ below is told not to commit its journal by itself, so a cut leaves storage witho
 
 import os
 import struct
+import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from stack import MOUNT, counter, create_emulated, run
 from test_cuts import LEFT, LEFT_LOWER, Pair, cut
 
 THIRD, THIRD_LOWER = Path("/mnt/third"), Path("/mnt/third-lower")
+TRIES = 100
 OWNER, USER, GROUP, MASK, OTHER, NO_ID = 1, 2, 4, 0x10, 0x20, 0xffffffff         # tags of an ACL
 
 
@@ -107,6 +109,27 @@ def settle():
     fd = os.open(MOUNT, os.O_RDONLY)
     syncfs(fd)
     os.close(fd)
+
+
+def made_within_a_tick(*names):
+    """Storage takes longer than a tick, so the clock is set back to the folder's time. The next tick may still come first."""
+    os.mkdir(MOUNT / "d")
+    os.utime(MOUNT / "d", (1, 1))
+    settle()
+    before = os.stat(MOUNT / "d").st_ctime_ns
+    time.clock_settime_ns(time.CLOCK_REALTIME, before)
+    for name in names:
+        write(MOUNT / "d" / name, name.encode() * 5000)
+    if os.stat(MOUNT / "d").st_ctime_ns == before:
+        return True
+    run(f"rm -r {MOUNT}/d")
+    return False
+
+
+def make_within_a_tick(*names):
+    """A folder that storage has, and files in it that the log alone has. All its changes have the same time, and its access
+    time is from before its birth, as that of one that was copied."""
+    assert any(made_within_a_tick(*names) for _ in range(TRIES))
 
 
 def xattrs_of(path):
