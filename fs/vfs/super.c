@@ -262,7 +262,7 @@ static void fb_free_sb(struct fb_sb *fsb)
 	destroy_workqueue(fsb->mounter_wq);
 	fb_recover_free(fsb);
 	fb_orphans_free(fsb);
-	fb_left_forget(fsb, true);
+	fb_left_forget(fsb);
 	fb_cache_close(fsb);
 	fb_forget_lower(fsb);
 	fb_vm_ops_free(fsb);

@@ -6,6 +6,7 @@ import os
 import time
 
 import pytest
+from clock import next_tick
 from names_pair import BOTH, XfsPair, make_within_a_tick, mount_command, pair_fixture, settle, sync, write
 from stack import LOWER, MOUNT, run
 from test_cuts import LEFT, LEFT_LOWER
@@ -108,6 +109,7 @@ def test_read_with_the_clock_in_the_past(pair):
     """After the cut the machine has booted with a clock that is behind."""
     os.mkdir(MOUNT / "d")
     settle()
+    next_tick()
     write(MOUNT / "d/a", b"a" * 5000)
     pair.cut()
     with clock_set_back():
