@@ -138,7 +138,10 @@ int dwl_space_wait_gen(struct dwl *w)
 		   READ_ONCE(w->requeuing));
 	if (dwl_free_for_writers(w))
 		return 0;
-	return READ_ONCE(w->requeuing) ? -ECANCELED : -EIO;
+	if (READ_ONCE(w->requeuing))
+		return -ECANCELED;
+	/* Another writer may have taken the generation that ended the wait: the caller tries again. */
+	return READ_ONCE(w->failed) || dwl_gens_exhausted(w) ? -EIO : 0;
 }
 
 /* Adds credit for bytes written back. Context: Any, interrupts too. */
@@ -205,27 +208,27 @@ void dwl_gen_broken(struct dwl *w)
 	dwl_space_update(w);
 }
 
-/* Sends writers that wait, and those that would, back to device-mapper; or lets them wait again. */
-void dwl_space_requeue(struct dwl *w, bool requeue)
+/* Changes one of the flags that decide which writers wait, and serves those that wait already. */
+static void dwl_space_set(struct dwl *w, bool *flag, bool value)
 {
 	struct dwl_space *s = &w->space;
 	unsigned long flags;
 
 	spin_lock_irqsave(&s->lock, flags);
-	WRITE_ONCE(w->requeuing, requeue);
+	WRITE_ONCE(*flag, value);
 	dwl_space_serve(w);
 	spin_unlock_irqrestore(&s->lock, flags);
+}
+
+/* Sends writers that wait, and those that would, back to device-mapper; or lets them wait again. */
+void dwl_space_requeue(struct dwl *w, bool requeue)
+{
+	dwl_space_set(w, &w->requeuing, requeue);
 	wake_up_all(&w->gen_freed);
 }
 
 /* Makes all new writers wait, or lets them pass again. */
 void dwl_space_block(struct dwl *w, bool blocked)
 {
-	struct dwl_space *s = &w->space;
-	unsigned long flags;
-
-	spin_lock_irqsave(&s->lock, flags);
-	WRITE_ONCE(s->blocked, blocked);
-	dwl_space_serve(w);
-	spin_unlock_irqrestore(&s->lock, flags);
+	dwl_space_set(w, &w->space.blocked, blocked);
 }
