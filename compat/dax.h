@@ -201,6 +201,15 @@ static inline void compat_drop_marker(struct vm_fault *vmf)
 				    vmf);
 }
 
+/* Maps a page, not writable, at @address: that of @vmf, or before 6.15 another one of the mapping. */
+static inline vm_fault_t compat_map_at(struct vm_fault *vmf, unsigned long address, unsigned long number,
+				       bool is_device)
+{
+	if (is_device || !(vmf->vma->vm_flags & VM_MAYSHARE))
+		return compat_map_page(vmf, address, number, false);
+	return compat_insert(vmf->vma, address, number, false);
+}
+
 /*
  * Maps a page where @vmf says, not writable: the first store comes back as pfn_mkwrite. @is_device: it is a
  * device's DAX page; else ordinary memory.
@@ -208,9 +217,7 @@ static inline void compat_drop_marker(struct vm_fault *vmf)
 static inline vm_fault_t compat_map_dax(struct vm_fault *vmf, unsigned long number, bool is_device)
 {
 	compat_drop_marker(vmf);
-	if (is_device || !(vmf->vma->vm_flags & VM_MAYSHARE))
-		return compat_map_page(vmf, vmf->address, number, false);
-	return compat_insert(vmf->vma, vmf->address, number, false);
+	return compat_map_at(vmf, vmf->address, number, is_device);
 }
 
 /* The same, writable at once; no entry is there. */
@@ -254,10 +261,7 @@ static inline void compat_map_dax_near(struct vm_fault *vmf, unsigned long addre
 				       bool is_device)
 {
 #ifndef COMPAT_HAS_COUNTED_DAX
-	if (is_device || !(vmf->vma->vm_flags & VM_MAYSHARE))
-		compat_map_page(vmf, address, number, false);
-	else
-		compat_insert(vmf->vma, address, number, false);
+	compat_map_at(vmf, address, number, is_device);
 #endif
 }
 

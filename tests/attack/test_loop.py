@@ -80,6 +80,13 @@ class Files:
         self.sync()
         run(f"fstrim {INNER}")
 
+    def work(self, turn):
+        """Changes some, and removes some in every other turn."""
+        for _ in range(12):
+            self.change()
+        if turn % 2:
+            self.remove_some()
+
     @staticmethod
     def sync():
         """All of the inner file system."""
@@ -106,10 +113,7 @@ def test_cuts(pair, kind, direct):
     device, files = attach(MOUNT / "image", direct), Files(5)
     run(f"{make} {device}; mount -o discard {device} {INNER}")
     for turn in range(6):
-        for _ in range(12):
-            files.change()
-        if turn % 2:
-            files.remove_some()
+        files.work(turn)
         if turn == 3:
             run(f"forebay drain {MOUNT}")
         files.sync()
@@ -136,10 +140,7 @@ def test_image_is_below(fs):
     device = attach(MOUNT / "image")
     run(f"mkfs.ext4 -q {device}; mount -o discard {device} {INNER}")
     for turn in range(4):
-        for _ in range(12):
-            files.change()
-        if turn % 2:
-            files.remove_some()
+        files.work(turn)
     assert stack.value("pages_absorbed")
     run(f"umount {INNER}")
     detach(device)

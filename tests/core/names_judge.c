@@ -209,7 +209,7 @@ static void steps(void)
 		EXPECT(gives(second_before, 100, NL_EXPLAINED) && stored(first) && !stored(second));
 		EXPECT(gives(second_before + 1, 100, NL_EXPLAINED) && stored(second));
 		EXPECT(gives(second_before + 9, 130, NL_EXPLAINED) && stored(second));
-		/* Somebody has changed it, with or without the first change. */
+		/* Another program has changed it, with or without the first change. */
 		EXPECT(gives(11, 200, NL_CHANGED) && judge.place == first && judge.has_dir);
 		EXPECT(gives(12, 99, NL_CHANGED) && gives(first_before + 2, 99, NL_CHANGED));
 		EXPECT(gives(first_before + 2, 130, NL_CHANGED) && gives(second_before + 2, 200, NL_CHANGED));

@@ -13,17 +13,15 @@ import pytest
 from conftest import clean_up
 from mapped import MANY, beside_checker, noise, small_device, verificator
 from stack import PMEM, SSD, SSD2, block_name, fails, run
+from test_writelog_errors import wait_for
 from writelog import DEVICE, MIB, NAME, STATE, Log, delayed, error_table
 
 FULL = {"high_mark": 99, "low_mark": 98}        # nothing is written back before it must
 
 
-def appears(path, seconds=30):
-    """Waits for a device."""
-    deadline = time.monotonic() + seconds
-    while not os.path.exists(path) and time.monotonic() < deadline:
-        time.sleep(0.2)
-    assert os.path.exists(path)
+def scsi_disks():
+    """Their folders in sysfs."""
+    return set(Path("/sys/block").glob("sd*"))
 
 
 @pytest.fixture(name="whole")
@@ -50,7 +48,7 @@ def test_log_taken_from_its_driver(whole):
         whole.remove()
         assert unbinding.wait(60) == 0
     run(f"echo {name} >{driver}/bind")
-    appears(PMEM)
+    wait_for(Path(PMEM).exists, 30)
     whole.create()
     assert whole.read(0, 2 * MIB) == noise(MIB) + noise(MIB, 2)
 
@@ -60,13 +58,11 @@ def scsi_fixture(log):
     """The log, over a SCSI disk; and the disk's folder in sysfs."""
     if subprocess.run("modprobe sd_mod; modprobe -n scsi_debug", shell=True, check=False).returncode:
         pytest.skip("this kernel has no scsi_debug")
-    before = set(Path("/sys/block").glob("sd*"))
+    before = scsi_disks()
     run("modprobe scsi_debug delay=0 dev_size_mb=64")
     try:
-        deadline = time.monotonic() + 20
-        while not set(Path("/sys/block").glob("sd*")) - before and time.monotonic() < deadline:
-            time.sleep(0.1)
-        disk, = set(Path("/sys/block").glob("sd*")) - before
+        wait_for(lambda: scsi_disks() - before, 20)
+        disk, = scsi_disks() - before
         log.origin = f"/dev/{disk.name}"
         yield log, disk
     finally:
@@ -89,10 +85,8 @@ def test_origin_unplugged(scsi):
     run(f"forebay writelog remove --no-flush {NAME}")
     Path(f"/sys/class/scsi_host/host{host}/scan").write_text("- - -", encoding="ascii")
     run("udevadm settle", check=False)
-    deadline = time.monotonic() + 20
-    while not list(Path("/sys/block").glob("sd*")) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    log.origin = f"/dev/{list(Path('/sys/block').glob('sd*'))[-1].name}"
+    wait_for(scsi_disks, 20)
+    log.origin = f"/dev/{scsi_disks().pop().name}"
     log.create()
     log.message("flush")
     assert log.read(0, 4 * MIB, log.origin) == noise(MIB, 2) + noise(4 * MIB)[MIB:]
