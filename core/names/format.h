@@ -148,9 +148,10 @@ enum nl_kind {
  */
 #define NL_SAME_CTIME(field)	((field) << 1)
 /*
- * The counters of the record's directories were raised by NL_STEP right before the change, in memory only,
- * and those in the record are from behind that. Storage has greater ones with the change. Without it, they
- * are lower by NL_STEP than those in the record, or by less, for reads since may have raised them.
+ * The counters of the record's directories, or of the file whose attributes change, were raised by NL_STEP
+ * right before the change, in memory only, and those in the record are from behind that. Storage has greater
+ * ones with the change, a file the same or a greater one. Without it, they are lower by NL_STEP than those in
+ * the record, or by less, for reads since may have raised them.
  */
 #define NL_STEPPED		16u
 #define NL_STEP			1024u

@@ -4,7 +4,7 @@
  *
  * A record's change is on storage if and only if the change counter of each directory that it changed is
  * greater there than before the change. On xfs, reads raise counters, too: so each change makes a step
- * (NL_STEPPED), which reads don't get over.
+ * (NL_STEPPED), which reads don't get over. A change of a file's attributes makes one as well.
  *
  * Attributes of other inodes have no such counter, nor has a directory whose counter didn't rise. They are
  * absolute: the record counts as stored if storage has a later state, and is made again otherwise. A state
@@ -351,14 +351,17 @@ static int judge_record(struct nl_judge *judge, bool committed)
 /*
  * True if storage has a later state of the object than the change has left. A ctime may be later with an
  * earlier state: the clock was set back, or ext4 has ended a truncation when it was mounted after the crash.
+ * Reads don't get over a step, so the counter alone decides then.
  */
-static bool has_later(const struct nl_node *node, const struct nl_count *count)
+static bool has_later(const struct nl_node *node, const struct nl_count *count, bool stepped)
 {
 	bool read = node->read == NL_SEEN_READ || node->read == NL_SEEN_READ_OFTEN;
 	u64 counter = node->counter - read;
 
 	if (node->state != NL_NODE_PRESENT)
 		return node->state == NL_NODE_REMOVED;
+	if (stepped && count->before)
+		return node->counter > count->before;
 	if (read && count->before && counter > count->before)
 		return node->ctime >= count->ctime;	/* it may have been read more than once */
 	if (count->before && counter != count->before)
@@ -380,7 +383,7 @@ static int judge_attributes(struct nl_judge *judge, bool committed)
 	if (!node)
 		return -ENOSPC;
 	err = look(judge, node);
-	if (!err && has_later(node, &c->self))
+	if (!err && has_later(node, &c->self, c->flags & NL_STEPPED))
 		nl_bit_set(judge->nl, judge->bits, judge->record->start);
 	return err;
 }

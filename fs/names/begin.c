@@ -5,11 +5,12 @@
  * A directory whose counter is not what our last change has left there, and a change for which there is no
  * space, switch the log off.
  *
- * On xfs, a directory that is read after a crash may get a higher counter, as by a change. So a change raises
- * it by a whole step (NL_STEP) and one more. The step is made here, in memory: xfs logs the counter with the
- * change itself. If the directory doesn't change, fb_names_end() takes the step back, so that records count
- * from what storage has. If xfs writes the inode between step and change, for an earlier change of it,
- * storage has the step alone: just the counter in the record, so the change is not there.
+ * On xfs, an inode that is read after a crash may get a higher counter, as by a change. So a change of a
+ * directory, or of a file's attributes, raises it by a whole step (NL_STEP) and one more. The step is made
+ * here, in memory: xfs logs the counter with the change itself. If the inode doesn't change, fb_names_end()
+ * takes the step back, so that records count from what storage has. If xfs writes the inode between step and
+ * change, for an earlier change of it, storage has the step alone: no more than the counter that a directory's
+ * record has, and less than that of a file's. So the change is not there.
  */
 #include <linux/iversion.h>
 #include <linux/magic.h>
@@ -127,7 +128,7 @@ static void fb_names_step(struct fb_name_record *rec)
 		struct fb_name_dir *dir = &rec->dirs[i];
 		struct inode *lower = dir->fi->lower;
 
-		if (!S_ISDIR(lower->i_mode) || lower->i_sb->s_magic != XFS_SUPER_MAGIC)
+		if (lower->i_sb->s_magic != XFS_SUPER_MAGIC)
 			continue;
 		atomic64_add(NL_STEP << I_VERSION_QUERIED_SHIFT, &lower->i_version);
 		dir->count->before += NL_STEP;

@@ -139,7 +139,7 @@ static bool fb_record_counts(struct fb_name_record *rec)
 	return true;
 }
 
-/* Directories that haven't changed get the counters back that they have on storage. */
+/* Inodes that haven't changed get the counters back that they have on storage. */
 static void fb_names_step_back(struct fb_name_record *rec)
 {
 	for (unsigned int i = 0; i < rec->nr_dirs; i++) {

@@ -40,15 +40,16 @@ static void read_since_a_tick(void)
 	EXPECT(gives(11, 100, NL_EXPLAINED) && stored(place));
 }
 
-/* File 3, whose counter is 7, gets another mode, and ctime 300. Returns the record's place. */
-static u64 append_new_mode(void)
+/* File 3 gets another mode, and ctime 300. @after: its counter then. Returns the record's place. */
+static u64 append_new_mode(u64 after, u32 flags)
 {
 	struct nl_change change = names_change(NL_SETATTR, 3);
 
 	change.has &= ~NL_HAS(NEEDS);
 	change.object = names_id(0, 3);
 	change.attr.mode = 0100644;
-	change.self = (struct nl_count){ 7, 300 };
+	change.self = (struct nl_count){ after, 300 };
+	change.flags = flags;
 	return append(change);
 }
 
@@ -78,7 +79,7 @@ static void read_since(void)
 	EXPECT(gives(20, 100, NL_EXPLAINED) && stored(first) && !stored(second) && !stored(fourth));
 
 	start();
-	file = append_new_mode();
+	file = append_new_mode(7, 0);
 	there[3].err = NL_SEEN_READ;
 	EXPECT(gives_attribute(file, 8, 300, false) && gives_attribute(file, 9, 300, true));
 	EXPECT(gives_attribute(file, 9, 200, false) && gives_attribute(file, 8, 200, false));
@@ -143,7 +144,7 @@ static void file_read_before(void)
 	u64 file;
 
 	start();
-	file = append_new_mode();
+	file = append_new_mode(7, 0);
 	there[3].err = NL_SEEN_READ_BEFORE;
 	EXPECT(gives_attribute(file, 8, 300, true) && gives_attribute(file, 7, 300, false));
 	EXPECT(gives_attribute(file, 7, 299, false) && gives_attribute(file, 7, 301, true));
@@ -237,6 +238,28 @@ static void steps_of_several_ticks(void)
 	EXPECT(gives(19, 77, NL_EXPLAINED) && !stored(first));
 	EXPECT(gives(19 + NL_STEP, 100, NL_EXPLAINED) && stored(first));
 	EXPECT(gives(11 + NL_STEP, 120, NL_EXPLAINED) && stored(first));
+}
+
+/* A file's mode changes, with a step. However often the file was read since, its counter tells. */
+static void steps_of_files(void)
+{
+	static const enum nl_seen seen[] = {
+		NL_SEEN_UNREAD, NL_SEEN_READ, NL_SEEN_READ_OFTEN, NL_SEEN_READ_BEFORE,
+	};
+	const u64 after = 7 + NL_STEP;
+
+	for (u32 i = 0; i < 4; i++) {
+		u64 file;
+
+		start();
+		file = append_new_mode(after, NL_STEPPED);
+		there[3].err = seen[i];
+		EXPECT(gives_attribute(file, 6, 299, false) && gives_attribute(file, 6, 300, false));
+		EXPECT(gives_attribute(file, 9, 299, false) && gives_attribute(file, 9, 300, false));
+		EXPECT(gives_attribute(file, 9, 400, false) && gives_attribute(file, after - 1, 300, false));
+		EXPECT(gives_attribute(file, after, 300, false) && gives_attribute(file, after, 400, false));
+		EXPECT(gives_attribute(file, after + 1, 300, true) && gives_attribute(file, after + 1, 99, true));
+	}
 }
 
 /* Two directories: the second change is there, the first is not. */
@@ -394,6 +417,7 @@ void names_judge_tests(void)
 	read_often();
 	steps();
 	steps_of_several_ticks();
+	steps_of_files();
 	lost_tail();
 	clock_set_back();
 	one_cut();

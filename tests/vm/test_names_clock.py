@@ -130,6 +130,29 @@ def test_read_in_the_past_within_a_tick(pair, times):
 
 
 @XFS
+@pytest.mark.parametrize("times", (1, 3), ids=("once", "often"))
+def test_file_read_in_the_past(pair, times):
+    """A file's new mode is in the log alone; it comes into memory and is read after the cut, so often."""
+    write(MOUNT / "f", b"a" * 5000)
+    os.chmod(MOUNT / "f", 0o644)
+    settle()
+    os.chmod(MOUNT / "f", 0o600)
+    sync(MOUNT / "f")
+    pair.cut()
+    with clock_set_back():
+        for _ in range(times):
+            pair.mount_lower(pair.storage_left, LEFT_LOWER)
+            before = os.stat(LEFT_LOWER / "f").st_atime_ns
+            assert (LEFT_LOWER / "f").read_bytes() == b"a" * 5000
+            state = os.stat(LEFT_LOWER / "f")
+            assert state.st_mode & 0o777 == 0o644 and state.st_atime_ns != before
+            run(f"umount {LEFT_LOWER}")
+        pair.mount(pair.storage_left, pair.cache_left, LEFT_LOWER, LEFT)
+        assert pair.value("names_replayed") > 0, "the log was emptied: the test shows nothing"
+        assert os.stat(LEFT / "f").st_mode & 0o777 == 0o600
+
+
+@XFS
 def test_all_of_a_tick_is_on_storage(pair):
     """The folder looks as if it was read since the cut, while the clock was behind."""
     make_within_a_tick("a", "b", "c")
