@@ -55,12 +55,15 @@
 #define FB_BUSY_WAIT_MS	100
 #define FB_BUSY_WAITS	30
 
+/* The id is the cache's. With the lower one, a program that watches both by fanotify takes one for the other. */
 static int fb_statfs(struct dentry *dentry, struct kstatfs *stat)
 {
+	struct fb_sb *fsb = FB_SB(dentry->d_sb);
 	struct path path = fb_lower_path(dentry);
 	int err = vfs_statfs(&path, stat);
 
 	stat->f_type = FOREBAY_SUPER_MAGIC;
+	stat->f_fsid = uuid_to_fsid(fsb->ps.super.cache_uuid);
 	return err;
 }
 

@@ -167,6 +167,7 @@ def test_statfs(folder, below):
     above, under = os.statvfs(folder), os.statvfs(below)
     assert (above.f_blocks, above.f_bsize, above.f_namemax) == (under.f_blocks, under.f_bsize, under.f_namemax)
     assert run(f"stat -f -c %t {folder}").strip() == "46425259"
+    assert above.f_fsid not in (0, under.f_fsid)
     with pytest.raises(OSError) as err:
         (folder / ("n" * 300)).touch()
     assert err.value.errno == errno.ENAMETOOLONG
