@@ -35,6 +35,16 @@
 #endif
 
 /*
+ * True if a file system that maps a device's pages would take ordinary memory for them. It would wait for
+ * ever for the reference that a page of ordinary memory always has, and map several pages at once that are
+ * not neighbours. Before 6.15 the kernel refuses to map what is not marked as a device's.
+ */
+static inline bool compat_dax_takes_memory(void)
+{
+	return COMPAT_DAX_IDLE == 0;
+}
+
+/*
  * True if hardware holds a DAX page, or a task that took it with get_user_pages(). @is_device: it is a
  * device's page; otherwise ordinary memory. The answer may be wrong for a page that is being mapped
  * meanwhile. A page that is being unmapped may be taken for busy: its entry is uncounted first, and gives

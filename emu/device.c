@@ -12,7 +12,7 @@
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 
-#include "../compat/pfn.h"
+#include "../compat/dax.h"
 #include "emu.h"
 
 static void emu_write(struct emu_device *emu, struct bio_vec *bv, u64 offset, const void *owner)
@@ -76,13 +76,19 @@ static const struct block_device_operations emu_fops = {
 	.submit_bio	= emu_submit_bio,
 };
 
-/* Without PFN_DEV: the pages belong to no device. They are contiguous only in the kernel's mapping. */
+/*
+ * Without PFN_DEV: the pages belong to no device. They are contiguous only in the kernel's mapping. Page
+ * faults of other file systems ask for page frames in DAX_ACCESS. Where the kernel would map them, they get
+ * none; Forebay's modules ask in DAX_RECOVERY_WRITE.
+ */
 static long emu_direct_access(struct dax_device *dax, pgoff_t page, long pages, enum dax_access_mode mode,
 			      void **address, compat_pfn_t *pfn)
 {
 	struct emu_device *emu = dax_get_private(dax);
 	u8 *at = emu->memory + PFN_PHYS(page);
 
+	if (pfn && mode == DAX_ACCESS && compat_dax_takes_memory())
+		return -EOPNOTSUPP;
 	if (address)
 		*address = at;
 	if (pfn)

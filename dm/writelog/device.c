@@ -27,8 +27,8 @@ static int dwl_map_log(struct dwl *w, void **base, u64 *size)
 {
 	struct block_device *bdev = w->log->bdev;
 	u64 offset = get_start_sect(bdev) << SECTOR_SHIFT;
-	long pages;
 	compat_pfn_t pfn;
+	long pages, err;
 	int id;
 
 	if (!w->log->dax_dev)
@@ -45,11 +45,13 @@ static int dwl_map_log(struct dwl *w, void **base, u64 *size)
 		return dwl_refuse(w, "Log device is larger than 1 TiB", -EFBIG);
 	id = dax_read_lock();
 	pages = dax_direct_access(w->log->dax_dev, offset >> PAGE_SHIFT, *size >> PAGE_SHIFT, DAX_ACCESS,
-				  base, &pfn);
+				  base, NULL);
+	/* An emulated device gives no page frame in DAX_ACCESS (emu/device.c). */
+	err = dax_direct_access(w->log->dax_dev, offset >> PAGE_SHIFT, 1, DAX_RECOVERY_WRITE, NULL, &pfn);
 	dax_read_unlock(id);
-	if (pages < 0 || pages < *size >> PAGE_SHIFT)
+	if (pages < 0 || err < 0 || pages < *size >> PAGE_SHIFT)
 		return dwl_refuse(w, "Log device cannot be mapped in one piece: bad blocks? see ndctl list -M",
-				  pages < 0 ? pages : -EOPNOTSUPP);
+				  pages < 0 ? pages : err < 0 ? err : -EOPNOTSUPP);
 	if (compat_pfn_is_device(pfn))
 		return 0;
 	/* Pages that belong to no device: an emulated one (forebay-emu). */
