@@ -65,15 +65,16 @@ def _cxl_arguments(settings, images):
 
     Debian 12's QEMU 7.2 has no event interrupts, and its kernel gives up on a device without: so the machine's kernel is
     told to leave error reporting to the firmware (pcie_ports=compat). It also refuses to set a region up under a
-    hypervisor, since it can't empty a host's caches; in QEMU there are none. The labels are not kept: Debian 12's cxl gives a region another UUID each time, so
-    that the namespace of an earlier run would be there for nothing. A new one is at the same place.
+    hypervisor, since it can't empty a host's caches; in QEMU there are none. Linux 7.3 wants the device to have a serial
+    number. The labels are not kept: Debian 12's cxl gives a region another UUID each time, so that the namespace of an
+    earlier run would be there for nothing. A new one is at the same place.
     """
     return ["-M", f"cxl=on,cxl-fmw.0.targets.0=cxl.0,cxl-fmw.0.size={CXL_WINDOW}",
             "-object", _pmem_backend(settings, images, settings.pmem),
             "-object", "memory-backend-ram,id=cxl-label,size=1M",
             "-device", "pxb-cxl,bus_nr=12,bus=pcie.0,id=cxl.0",
             "-device", "cxl-rp,port=0,bus=cxl.0,id=cxl-port,chassis=0,slot=2",
-            "-device", "cxl-type3,bus=cxl-port,memdev=pmem,lsa=cxl-label,id=cxl-pmem"]
+            "-device", "cxl-type3,bus=cxl-port,memdev=pmem,lsa=cxl-label,sn=1,id=cxl-pmem"]
 
 
 def memory_arguments(settings):
