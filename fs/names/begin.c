@@ -9,8 +9,8 @@
  * directory, or of a file's attributes, raises it by a whole step (NL_STEP) and one more. The step is made
  * here, in memory: xfs logs the counter with the change itself. If the inode doesn't change, fb_names_end()
  * takes the step back, so that records count from what storage has. If xfs writes the inode between step and
- * change, for an earlier change of it, storage has the step alone: no more than the counter that a directory's
- * record has, and less than that of a file's. So the change is not there.
+ * change, for an earlier change of it, storage has the step alone: no more than the counter in a directory's
+ * record, and less than that in a file's. So the change is not there.
  */
 #include <linux/iversion.h>
 #include <linux/magic.h>

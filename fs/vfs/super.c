@@ -55,7 +55,7 @@
 #define FB_BUSY_WAIT_MS	100
 #define FB_BUSY_WAITS	30
 
-/* The id is the cache's. With the lower one, a program that watches both by fanotify takes one for the other. */
+/* The id is the cache's. With the lower one, fanotify would tell files of both file systems as the same. */
 static int fb_statfs(struct dentry *dentry, struct kstatfs *stat)
 {
 	struct fb_sb *fsb = FB_SB(dentry->d_sb);
