@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "sys/release.h"
+#include "sys/rights.h"
 #include "cache.h"
 #include "context.h"
 #include "say.h"
@@ -66,7 +67,7 @@ static bool say_no_context(void)
 	if (err == ENODEV)
 		say("the kernel has no file system forebay. %s", module_advice("forebay", text));
 	else if (err == EPERM)
-		say("only root may mount");
+		say("the kernel refuses a mount. %s", rights_advice());
 	else
 		say("cannot begin a mount: %s", strerror(err));
 	return false;

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The command in containers: root without its rights, without the nodes in /dev."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from conftest import FAILED, build_library
+from test_status import kernel     # noqa: F401: a fixture
+
+assert callable(kernel)
+USER, NAMESPACE, CAPABILITY, RULES = ("This needs root.", "not of a user namespace", "the capability CAP_SYS_ADMIN", "Even root may not do this")
+ROOTS = {USER: ["setpriv", "--reuid=65534", "--clear-groups"], NAMESPACE: ["unshare", "--user", "--map-root-user"],
+         CAPABILITY: ["setpriv", "--bounding-set=-sys_admin"], RULES: []}
+
+
+def can(*words):
+    return subprocess.run([*words, "true"], capture_output=True, check=False).returncode == 0
+
+
+def as_one_of(advice):
+    if os.geteuid() and advice != NAMESPACE or not can(*ROOTS[advice]) or advice == RULES and not can(*ROOTS[CAPABILITY]):
+        pytest.skip(f"this user can't try it: {advice}")
+    return ROOTS[advice]
+
+
+def run(*words, **environment):
+    return subprocess.run([str(word) for word in words], capture_output=True, text=True, check=False, timeout=60,
+                          env={**os.environ, "LC_ALL": "C.UTF-8", **environment})
+
+
+@pytest.fixture(scope="session", name="refusing")
+def refusing_fixture():
+    """An environment in which no file of this name can be opened: the kernel refuses."""
+    library = build_library("refuse_open")
+    return lambda name: {"LD_PRELOAD": str(library), "REFUSE_OPEN": name}
+
+
+@pytest.mark.parametrize("advice", ROOTS)
+def test_who_lacks_which_right(command, blank, refusing, advice):
+    """Root is never told to become root."""
+    before = as_one_of(advice)
+    image = blank()
+    for path in image, *image.parents[:3]:
+        path.chmod(0o777)
+    for words, path in (["check", image], image), (["emu", "remove", "0"], "/dev/forebay-emu-control"):
+        done = run(*before, command, *words, **refusing(str(path)))
+        assert done.returncode == FAILED and f"cannot open {path}: Operation not permitted" in done.stderr
+        said = done.stderr.splitlines()[1]
+        assert advice in said or advice == USER and said == "    This needs root, or the rights to the device."
+
+
+@pytest.mark.parametrize("advice", [CAPABILITY, NAMESPACE])
+def test_a_mount_without_the_rights(command, tmp_path, advice):
+    done = run(*as_one_of(advice), command.parent / "mount.forebay", tmp_path, tmp_path, "-o", "cache=/dev/null")
+    assert done.returncode == 32 and advice in done.stderr or "no file system forebay" in done.stderr
+
+
+def test_device_mapper_cannot_be_asked(mapper, command):
+    """A name that can't be looked for is not one that doesn't exist."""
+    shutil.rmtree(mapper.folder)
+    for words in ["writelog", "flush", "fast"], ["transit", "set", "quick", "workers=1"], ["writelog", "latency", "fast"]:
+        done = run(*as_one_of(CAPABILITY), command, *words, **mapper.environment)
+        assert done.returncode == FAILED and CAPABILITY in done.stderr
+        assert "device-mapper: cannot list its devices" in done.stderr and "is not a device" not in done.stderr
+
+
+@pytest.mark.skipif(Path("/dev/forebay-emu-control").exists(), reason="this /dev is the machine's")
+def test_a_dev_without_the_control_device(forebay, kernel, tmp_path):   # noqa: F811
+    environment = kernel()
+    (tmp_path / "root/sys/module/forebay_emu").mkdir(parents=True)
+    result = forebay("emu", "create", "--size", "1M", **environment)
+    assert result.status == FAILED and "though the module forebay-emu is loaded" in result.err and "modprobe" not in result.err
