@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The command in containers: root without its rights, without the nodes in /dev."""
+"""The command in containers: root without its rights, without /sys, without the nodes in /dev."""
 
 import os
 import shutil
@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from conftest import FAILED, build_library
-from test_status import kernel     # noqa: F401: a fixture
+from test_status import MOUNT_LINE, kernel     # noqa: F401: a fixture
 
 assert callable(kernel)
+SYSFS = ("cannot see the devices of the kernel: sysfs is not mounted at /sys\n"
+         "    mount -t sysfs sysfs /sys (in a container: give it the /sys of the machine)\n")
 USER, NAMESPACE, CAPABILITY, RULES = ("This needs root.", "not of a user namespace", "the capability CAP_SYS_ADMIN", "Even root may not do this")
 ROOTS = {USER: ["setpriv", "--reuid=65534", "--clear-groups"], NAMESPACE: ["unshare", "--user", "--map-root-user"],
          CAPABILITY: ["setpriv", "--bounding-set=-sys_admin"], RULES: []}
@@ -66,6 +68,28 @@ def test_device_mapper_cannot_be_asked(mapper, command):
         done = run(*as_one_of(CAPABILITY), command, *words, **mapper.environment)
         assert done.returncode == FAILED and CAPABILITY in done.stderr
         assert "device-mapper: cannot list its devices" in done.stderr and "is not a device" not in done.stderr
+
+
+@pytest.mark.parametrize("words", ["status", "status --json", "metrics", "top --count 1", "emu list", "emu list --json", "doctor",
+                                   "doctor --json"])
+def test_without_sysfs(forebay, kernel, tmp_path, words):   # noqa: F811
+    """"There are none" would be a guess."""
+    environment = kernel(MOUNT_LINE)
+    assert forebay(*words.split(), **environment).status != FAILED
+    (tmp_path / "root/sys/devices").rmdir()
+    result = forebay(*words.split(), **environment)
+    verb = words.split(" -")[0]
+    assert (result.status, result.out, result.err) == (FAILED, "", f"forebay {verb}: {SYSFS}")
+
+
+def test_a_mount_without_sysfs(forebay, kernel, tmp_path):   # noqa: F811
+    """Its state isn't known, and neither is whether a device is mounted."""
+    folder = tmp_path / "mounted"
+    folder.mkdir()
+    environment = kernel(f"40 1 0:50 / {folder} rw - forebay /srv/ssd rw,cache=/dev/pmem9")
+    (tmp_path / "root/sys/devices").rmdir()
+    result = forebay("status", "--json", folder, **environment)
+    assert (result.status, result.out, result.err) == (FAILED, "", f"forebay status: {SYSFS}")
 
 
 @pytest.mark.skipif(Path("/dev/forebay-emu-control").exists(), reason="this /dev is the machine's")

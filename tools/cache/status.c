@@ -90,7 +90,8 @@ static bool gather_mounted(struct gathering *all, const char *name, bool may_van
 	if (n < 0 && errno == ENOENT && may_vanish)
 		return true;
 	if (n < 0) {
-		problem("cannot read %s: %s", folder, strerror(errno));
+		if (sysfs_is_there())
+			problem("cannot read %s: %s", folder, strerror(errno));
 		return false;
 	}
 	cache = json_object_new_object();
@@ -189,19 +190,26 @@ static bool gather_one(struct gathering *all, const char *path)
 		advice("`forebay status` lists the mounts.");
 		return false;
 	}
+	if (S_ISBLK(st.st_mode) && !sysfs_is_there())	/* it may be mounted */
+		return false;
 	if (S_ISBLK(st.st_mode) && disk_name(st.st_rdev, name) && is_mounted(name))
 		return gather_mounted(all, name, false);
-	return gather_unmounted(all, path);
+	if (gather_unmounted(all, path))
+		return true;
+	if (S_ISREG(st.st_mode))
+		advice("It is on no forebay mount (`forebay status` lists them), so it was read as the image of a cache.");
+	return false;
 }
 
 static bool gather_all_mounted(struct gathering *all)
 {
 	char folder[PATH_MAX];
 	struct dirent **entries;
-	bool good = true;
+	bool good;
 	int n;
 
 	n = scandir(kernel_path(folder, FOREBAY_SYSFS), &entries, is_name, versionsort);
+	good = n >= 0 || sysfs_is_there();
 	for (int i = 0; i < n; i++) {
 		good = gather_mounted(all, entries[i]->d_name, true) && good;
 		free(entries[i]);

@@ -106,14 +106,14 @@ static void add_disk(void *arg, const char *name)
  * machine_read - gather what several checks read
  * @machine: filled in; the caller calls machine_free() if that succeeded
  *
- * Return: false, after a message, if the mounts can't be read.
+ * Return: false, after a message, if devices or mounts can't be seen: nothing would be found then.
  */
 bool machine_read(struct machine *machine)
 {
 	char path[PATH_MAX];
 
 	*machine = (struct machine){ };
-	if (!mounts_read(&machine->mounts))
+	if (!sysfs_is_there() || !mounts_read(&machine->mounts))
 		return false;
 	errno = 0;
 	machine->fstab = mnt_new_table_from_file(kernel_path(path, "/etc/fstab"));

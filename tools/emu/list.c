@@ -104,6 +104,8 @@ static enum exit_status list(const struct verb *verb, int argc, char **argv)
 	if (optind != argc)
 		return usage_problem(verb, "unexpected argument '%s'", argv[optind]);
 	n = scandir(kernel_path(path, "/sys/block"), &entries, is_emulated, versionsort);
+	if (n < 0 && !sysfs_is_there())
+		return FAILED;
 	for (int i = 0; i < n; i++) {
 		json_object_array_add(all, describe(entries[i]->d_name));
 		free(entries[i]);

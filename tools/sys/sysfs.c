@@ -14,6 +14,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "base/message.h"
 #include "sysfs.h"
 
 /**
@@ -34,6 +35,24 @@ const char *kernel_path(char path[PATH_MAX], const char *format, ...)
 	vsnprintf(path + len, PATH_MAX - len, format, args);
 	va_end(args);
 	return path;
+}
+
+/**
+ * sysfs_is_there - check that the kernel's devices can be seen
+ *
+ * Without sysfs, a folder of it that is missing doesn't tell that there are no devices.
+ *
+ * Return: false, after a message, if sysfs is not mounted.
+ */
+bool sysfs_is_there(void)
+{
+	char path[PATH_MAX];
+
+	if (!access(kernel_path(path, "/sys/devices"), F_OK))
+		return true;
+	problem("cannot see the devices of the kernel: sysfs is not mounted at /sys");
+	advice("mount -t sysfs sysfs /sys (in a container: give it the /sys of the machine)");
+	return false;
 }
 
 /**
