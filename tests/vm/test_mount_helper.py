@@ -52,7 +52,7 @@ def test_the_modules_own_words(ready):
     assert "no block device" in refused("cache=/dev/null")
     assert "no cache device given" in refused("ro")
     assert "Unknown parameter 'nonsense'" in refused(f"cache={PMEM},nonsense")
-    assert "Bad value for 'mode'" in refused(f"cache={PMEM},mode=sometimes")
+    assert "Bad value for 'mode': forebay(5) has the options" in refused(f"cache={PMEM},mode=sometimes")
     assert "pin_limit=x is no size" in refused(f"cache={PMEM},pin_limit=x")
     run(f"mount -o remount,ro {LOWER}")
     assert f"{LOWER} is on a read-only file system; remount it read-write" in refused(f"cache={PMEM}")

@@ -84,12 +84,12 @@ static void judge(void *supers, uint64_t size, struct identity *identity)
 	}
 }
 
-/* A pipe would be waited for, and a directory has no bytes. */
-static bool is_readable(int fd, struct identity *identity)
+/* A pipe would be waited for, a directory has no bytes, and memory in devdax mode can't be opened like this. */
+static bool is_readable(const char *path, struct identity *identity)
 {
 	struct stat st;
 
-	if (fstat(fd, &st))
+	if (stat(path, &st))
 		return false;
 	if (S_ISBLK(st.st_mode) || S_ISREG(st.st_mode))
 		return true;
@@ -107,14 +107,16 @@ static bool is_readable(int fd, struct identity *identity)
 bool identify(const char *path, struct identity *identity)
 {
 	static char supers[SUPERS] __attribute((aligned(PS_PAGE_SIZE)));
-	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	bool good;
-	int err;
+	int fd, err;
 
 	*identity = (struct identity){ };
+	if (!is_readable(path, identity))
+		return false;
+	fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0)
 		return false;
-	good = is_readable(fd, identity) && read_supers(fd, supers, &identity->why);
+	good = read_supers(fd, supers, &identity->why);
 	err = errno;
 	if (good)
 		judge(supers, size_of(fd), identity);

@@ -31,6 +31,13 @@ static const char *without_name(const char *text)
 	return strncmp(text, name, strlen(name)) ? text : text + strlen(name);
 }
 
+/* The kernel refuses names and values of options in words of its own, which tell no good ones. */
+static bool is_about_option(const char *text)
+{
+	return strstr(text, "Unknown parameter") || strstr(text, "Bad value for") ||
+	       strstr(text, "Unexpected value for");
+}
+
 /* Prints the messages of the context, and returns whether one was an error. */
 static bool say_log(const struct context *context)
 {
@@ -43,7 +50,8 @@ static bool say_log(const struct context *context)
 			len--;
 		line[len] = '\0';
 		if (*line != 'i' || context->verbose)
-			say("%s", without_name(len > 2 ? line + 2 : line));
+			say("%s%s", without_name(len > 2 ? line + 2 : line),
+			    is_about_option(line) ? ": forebay(5) has the options and their values" : "");
 		error = error || *line == 'e';
 	}
 	return error;
