@@ -5,7 +5,6 @@
  * udev runs this for each device that appears, and mount.forebay for every device. So only the two
  * superblocks are read. The device may be in use, and is never written to.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
@@ -153,11 +152,27 @@ static bool has_cache(const char *disk, char path[PATH_MAX], struct identity *id
 	 * A mapped device over all of @disk has the same superblocks; of the two, it is the one to be
 	 * used.
 	 */
-	if (disk[0] == '.' || !has_dax(disk) || disk_holder(disk, NULL, NULL) || is_suspended(disk) ||
+	if (!has_dax(disk) || disk_holder(disk, NULL, NULL) || is_suspended(disk) ||
 	    !kernel_read(kernel_path(file, "/sys/class/block/%s/dev", disk), numbers, sizeof(numbers)))
 		return false;
 	return disk_path(numbers, path) && identify(path, identity) && identity->type &&
 	       !strcmp(identity->type, TYPE_CACHE);
+}
+
+struct walk {
+	cache_fn fn;
+	void *arg;
+	bool ended;
+};
+
+static void visit(void *arg, const char *disk)
+{
+	struct identity identity;
+	struct walk *walk = arg;
+	char path[PATH_MAX];
+
+	if (!walk->ended && has_cache(disk, path, &identity))
+		walk->ended = !walk->fn(walk->arg, disk, path, &identity);
 }
 
 /**
@@ -170,19 +185,7 @@ static bool has_cache(const char *disk, char path[PATH_MAX], struct identity *id
  */
 void caches_each(cache_fn fn, void *arg)
 {
-	char folder[PATH_MAX], path[PATH_MAX];
-	struct identity identity;
-	struct dirent **entries;
-	bool more = true;
-	int n = scandir(kernel_path(folder, "/sys/class/block"), &entries, NULL, versionsort);
-
-	for (int i = 0; i < n; i++) {
-		if (more && has_cache(entries[i]->d_name, path, &identity))
-			more = fn(arg, entries[i]->d_name, path, &identity);
-		free(entries[i]);
-	}
-	if (n >= 0)
-		free(entries);
+	names_in("/sys/class/block", visit, &(struct walk){ .fn = fn, .arg = arg });
 }
 
 struct search {

@@ -80,6 +80,34 @@ bool kernel_read(const char *path, char *text, size_t size)
 	return true;
 }
 
+static int is_name(const struct dirent *entry)
+{
+	return entry->d_name[0] != '.';
+}
+
+/**
+ * names_in - call a function for every name in a folder
+ * @folder: absolute; looked for below FOREBAY_SYSROOT
+ * @fn: called with each name, in the order of versions
+ * @arg: passed to @fn
+ *
+ * Return: false, with errno, if the folder is missing or can't be read.
+ */
+bool names_in(const char *folder, name_fn fn, void *arg)
+{
+	char path[PATH_MAX];
+	struct dirent **entries;
+	int n = scandir(kernel_path(path, "%s", folder), &entries, is_name, versionsort);
+
+	for (int i = 0; i < n; i++) {
+		fn(arg, entries[i]->d_name);
+		free(entries[i]);
+	}
+	if (n >= 0)
+		free(entries);
+	return n >= 0;
+}
+
 /**
  * disk_name - the kernel's name of a block device
  * @rdev: its number
