@@ -185,7 +185,9 @@ def _sources():
     return sorted(name for name in listed.split("\0") if name and (CHECKOUT / name).is_file())
 
 
-INSTALLED = ("compat/", "core/", "fs/", "dm/", "emu/", "include/", "lib/", "tools/", "packaging/", "docs/man/", "scripts/", "Makefile", "Kbuild")
+# What of the checkout gets into an image by `make install`, or is read by it.
+INSTALLED = ("compat/", "core/", "fs/", "dm/", "emu/", "include/", "lib/", "tools/", "packaging/", "docs/man/", "scripts/",
+             "Makefile", "Kbuild")
 
 
 def _sources_key(install):
