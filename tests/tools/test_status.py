@@ -326,8 +326,9 @@ def test_watch_takes_seconds(forebay, kernel, wrong):
     assert result.status == USAGE and "seconds" in result.err
 
 
-def test_a_file_whose_mount_is_not_there(forebay, kernel, tmp_path):
-    """What is wrong with it as an image is not what the user asked."""
+def test_a_file_whose_mount_is_not_there(forebay, kernel, log, tmp_path):
+    """What is wrong with it as an image is not what the user asked, unless it is an image of ours."""
+    assert "forebay mount" not in forebay("status", log(), **kernel()).err
     file = tmp_path / "base.db"
     for text in "", "not an image":
         file.write_text(text)

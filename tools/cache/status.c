@@ -12,6 +12,7 @@
 #include "base/latency.h"
 #include "base/message.h"
 #include "base/verb.h"
+#include "device/identity.h"
 #include "device/store.h"
 #include "sys/mounts.h"
 #include "sys/release.h"
@@ -175,6 +176,7 @@ static bool gather_one_file(struct gathering *all, const char *path)
 static bool gather_one(struct gathering *all, const char *path)
 {
 	const struct forebay_mount *mount = mount_of_path(&all->mounts, path);
+	struct identity identity;
 	char name[NAME_MAX + 1];
 	struct stat st;
 
@@ -199,7 +201,7 @@ static bool gather_one(struct gathering *all, const char *path)
 		return gather_mounted(all, name, false);
 	if (gather_unmounted(all, path))
 		return true;
-	if (S_ISREG(st.st_mode))
+	if (S_ISREG(st.st_mode) && !(identify(path, &identity) && identity.type))
 		advice("It is on no forebay mount (`forebay status` lists them), so it was read as the image of a cache.");
 	return false;
 }
