@@ -13,7 +13,7 @@ from test_status import MOUNT_LINE, kernel     # noqa: F401: a fixture
 
 assert callable(kernel)
 SYSFS = ("cannot see the devices of the kernel: sysfs is not mounted at /sys\n"
-         "    mount -t sysfs sysfs /sys (in a container: give it the /sys of the machine)\n")
+         "    Run: mount --types=sysfs none /sys (in a container: give it the /sys of the machine)\n")
 USER, NAMESPACE, CAPABILITY, RULES = ("This needs root.", "not of a user namespace", "the capability CAP_SYS_ADMIN", "Even root may not do this")
 ROOTS = {USER: ["setpriv", "--reuid=65534", "--clear-groups"], NAMESPACE: ["unshare", "--user", "--map-root-user"],
          CAPABILITY: ["setpriv", "--bounding-set=-sys_admin"], RULES: []}

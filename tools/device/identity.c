@@ -83,7 +83,7 @@ static void judge(void *supers, uint64_t size, struct identity *identity)
 	}
 }
 
-/* A pipe would be waited for, a directory has no bytes, and memory in devdax mode can't be opened like this. */
+/* A pipe would be waited for, a directory has no bytes, and memory in devdax mode can't be read. */
 static bool is_readable(const char *path, struct identity *identity)
 {
 	struct stat st;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What `forebay metrics` prints and `forebay top` compares: all that the kernel counts, as the status verbs show it. */
+/* What `forebay metrics` prints and `forebay top` compares: all that is in use, in the words of `status`. */
 #ifndef FOREBAY_TOOLS_GATHER_H
 #define FOREBAY_TOOLS_GATHER_H
 

@@ -2,6 +2,7 @@
 /*
  * What to do when the kernel refuses something for want of rights. "Become root" helps only a user who isn't
  * root: in a container, root may lack a capability, be root of a user namespace, or be kept from devices.
+ * "Outside" in the advice is outside of the container.
  */
 #include <linux/capability.h>
 #include <limits.h>
@@ -45,9 +46,9 @@ const char *rights_lacking(void)
 	if (geteuid())
 		return "This needs root.";
 	if (in_user_namespace())
-		return "This needs root of the machine, not of a user namespace: run it outside of the container.";
+		return "This needs root of the machine, not of a user namespace: run it outside.";
 	if (!may_administer())
-		return "This needs the capability CAP_SYS_ADMIN, which root lacks here: run it outside of the container.";
+		return "This needs the capability CAP_SYS_ADMIN, which root lacks here: run it outside.";
 	return NULL;
 }
 
@@ -59,5 +60,5 @@ const char *rights_lacking(void)
 const char *rights_advice(void)
 {
 	return rights_lacking() ?:
-	       "Even root may not do this here: a container's list of devices or a security module forbids it (dmesg may say more).";
+	       "Even root may not do this here, by the rules of a container or of a security module.";
 }

@@ -51,7 +51,7 @@ bool sysfs_is_there(void)
 	if (!access(kernel_path(path, "/sys/devices"), F_OK))
 		return true;
 	problem("cannot see the devices of the kernel: sysfs is not mounted at /sys");
-	advice("mount -t sysfs sysfs /sys (in a container: give it the /sys of the machine)");
+	advice("Run: mount --types=sysfs none /sys (in a container: give it the /sys of the machine)");
 	return false;
 }
 
