@@ -92,6 +92,22 @@ def test_a_mount_without_sysfs(forebay, kernel, tmp_path):   # noqa: F811
     assert (result.status, result.out, result.err) == (FAILED, "", f"forebay status: {SYSFS}")
 
 
+def test_without_proc(forebay, kernel, tmp_path):   # noqa: F811
+    environment = kernel()
+    (tmp_path / "root/proc/self/mountinfo").unlink()
+    for verb in "status", "metrics", "doctor":
+        result = forebay(verb, **environment)
+        assert result.status == FAILED and result.err == (f"forebay {verb}: cannot read what is mounted (/proc/self/mountinfo)\n"
+                                                          "    Is proc mounted? Run: mount --types=proc none /proc\n")
+
+
+def test_tracing_without_sysfs(command):
+    """Root is not told to become root."""
+    as_one_of(CAPABILITY)
+    done = run("unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /sys && exec "$@"', "sh", command, "top", "--callers", "--count", "1")
+    assert done.returncode == FAILED and "there is no tracefs in /sys/kernel/tracing" in done.stderr
+
+
 @pytest.mark.skipif(Path("/dev/forebay-emu-control").exists(), reason="this /dev is the machine's")
 def test_a_dev_without_the_control_device(forebay, kernel, tmp_path):   # noqa: F811
     environment = kernel()
