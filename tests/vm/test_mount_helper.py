@@ -115,6 +115,13 @@ def test_remount(ready):
     (MOUNT / "f").write_text("x", encoding="ascii")
 
 
+def test_remount_with_dirsync(ready):
+    """The kernel refuses that by itself, and says nothing."""
+    ready.mount()
+    done = subprocess.run(f"mount -o remount,dirsync {MOUNT}", shell=True, text=True, capture_output=True, check=False)
+    assert done.returncode == 32 and done.stderr == f"mount.forebay: {MOUNT}: dirsync isn't supported: mount the file system below with it\n"
+
+
 def test_remount_and_the_cache(ready):
     """A remount may name the mount's cache in another way, but can't change the cache."""
     ready.mount()

@@ -174,6 +174,11 @@ static bool set_flags(struct context *context, unsigned long flags)
 	};
 	bool good = true;
 
+	/* The kernel refuses it before it asks the module, and says nothing. */
+	if (context->remount && flags & MS_DIRSYNC) {
+		say("dirsync isn't supported: mount the file system below with it");
+		return false;
+	}
 	for (size_t i = 0; i < ARRAY_SIZE(known) && good; i++) {
 		if (flags & known[i].flag)
 			good = set(context, known[i].set, NULL);
