@@ -11,7 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from vm.debian import archives
+from vm.debian import Apt, archives
 from vm.settings import CACHE, CHECKOUT, SetupError
 
 from .commands import CommandFailed, run
@@ -50,24 +50,20 @@ def headers() -> Path:
 
 
 def fetch(version: str, place: Path) -> None:
-    """By apt, with lists of its own: the machine's archives are rarely those of sources."""
+    """The machine's archives are rarely those of sources, so apt gets lists of its own."""
     work = place.with_name(f"{place.name}.{os.getpid()}")
     shutil.rmtree(work, ignore_errors=True)
-    for folder in ("lists/partial", "source"):
-        (work / folder).mkdir(parents=True)
-    (work / "sources.list").write_text("".join(f"{line.replace('deb ', 'deb-src ', 1)}\n" for line in archives()))
-    apt = ("apt-get", "-q", "-q", "-o", f"Dir::Etc::SourceList={work}/sources.list", "-o", "Dir::Etc::SourceParts=/dev/null",
-           "-o", f"Dir::State::Lists={work}/lists", "-o", "Acquire::Retries=3", "-o", "APT::Sandbox::User=root")
+    (work / "source").mkdir(parents=True)
     say(f"fetching the headers of fio {version}")
     try:
-        run(*apt, "update", timeout=600)
-        subprocess.run([*apt, "source", "--download-only", f"fio={version}"], cwd=work, stdin=subprocess.DEVNULL, check=True)
+        apt = Apt(work, [line.replace("deb ", "deb-src ", 1) for line in archives()])
+        apt.run("apt-get", "-q", "source", "--download-only", f"fio={version}", cwd=work)
         run("tar", "-xf", str(next(work.glob("fio_*.orig.tar.*[!c]"))), "-C", str(work / "source"), "--strip-components=1")
         subprocess.run(["./configure", "--disable-native"], cwd=work / "source", stdin=subprocess.DEVNULL,
                        stdout=subprocess.DEVNULL, check=True)
         (work / "source").rename(place)
-    except (CommandFailed, subprocess.CalledProcessError, StopIteration, OSError) as problem:
-        raise SetupError(f"apt can't fetch the source of fio {version}: {problem}") from None
+    except (SetupError, CommandFailed, subprocess.CalledProcessError, StopIteration, OSError) as problem:
+        raise SetupError(f"can't fetch the source of fio {version}: {problem}") from None
     finally:
         shutil.rmtree(work, ignore_errors=True)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from vm.settings import CHECKOUT
 
-from . import chart, curves, debs, engine, helpers, packages, quiet, sources, stats, table, ycsb_client
+from . import debs, engine, helpers, packages, picture, quiet, sources, stats, table, ycsb_client
 from .boot import carry_out, now
 from .devices import Devices
 from .experiments import Experiment
@@ -61,7 +61,7 @@ def publish(results: dict, folder: Path, verdicts: bool = True) -> None:
     unfinished = path.with_suffix(".new")
     unfinished.write_text(json.dumps(results, indent=1) + "\n")
     unfinished.replace(path)
-    (curves if curves.fits(results) else chart).draw(results, folder / "chart.png")
+    picture.draw(results, folder / "chart.png")
     table.show(results, verdicts)
     print(f"{path}\n{folder / 'chart.png'}")
 

@@ -114,6 +114,28 @@ def archives(release=None):
     return sorted(lines)
 
 
+class Apt:
+    """apt with sources and lists of its own, in a folder; the host's stay as they are. It begins by fetching the lists."""
+
+    def __init__(self, place, sources, options=None):
+        """`sources`: lines for sources.list. `options`: more of apt.conf, by name."""
+        (place / "lists/partial").mkdir(parents=True, exist_ok=True)
+        (place / "sources.list").write_text("".join(f"{line}\n" for line in sources))
+        everything = {"Dir::Etc::sourcelist": place / "sources.list", "Dir::Etc::sourceparts": "/dev/null",
+                      "Dir::State::lists": place / "lists", "APT::Sandbox::User": "root", "Acquire::Retries": "3", **(options or {})}
+        self.options = [word for name, value in everything.items() for word in ("-o", f"{name}={value}")]
+        self.run("apt-get", "-q", "update")
+
+    def run(self, program, *arguments, cwd=None):
+        """Standard output of one of apt's programs, which must succeed."""
+        done = subprocess.run([program, *self.options, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, cwd=cwd,
+                              stderr=subprocess.PIPE, text=True, check=False,
+                              env={**os.environ, "DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C.UTF-8"})
+        if done.returncode:
+            raise SetupError(f"{program} {arguments[-1]} failed:\n{done.stderr.strip()}")
+        return done.stdout
+
+
 def _apt_options():
     """How this machine reaches the archive: proxies, and what it is told of dates."""
     dump = subprocess.run(["apt-config", "dump", "Acquire"], stdout=subprocess.PIPE, check=True, text=True).stdout
@@ -163,7 +185,9 @@ def _sources():
     return sorted(name for name in listed.split("\0") if name and (CHECKOUT / name).is_file())
 
 
-INSTALLED = ("compat/", "core/", "fs/", "dm/", "emu/", "include/", "lib/", "tools/", "packaging/", "docs/man/", "scripts/", "Makefile", "Kbuild")
+# What of the checkout gets into an image by `make install`, or is read by it.
+INSTALLED = ("compat/", "core/", "fs/", "dm/", "emu/", "include/", "lib/", "tools/", "packaging/", "docs/man/", "scripts/",
+             "Makefile", "Kbuild")
 
 
 def _sources_key(install):

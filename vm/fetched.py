@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 
-from .debian import RELEASES, archives
+from .debian import RELEASES, Apt, archives
 from .settings import CACHE, SetupError
 
 FETCHED = CACHE / "linux"
@@ -46,7 +46,7 @@ def fetch(wanted, again=False):
         raise SetupError("run me as root: the build changes its root folder, and mounts the checkout there")
     for suites, target in PLACES:
         if wanted:
-            apt = Apt(suites, target)
+            apt = Archive(suites, target)
             wanted = [series for series in wanted if not _fetch_from(apt, series)]
     if wanted:
         raise SetupError(f"the archive has no kernel {', '.join(wanted)}")
@@ -74,52 +74,40 @@ def _fetch_from(apt, series):
     return True
 
 
-class Apt:
-    """apt with lists, packages and a (void) state of its own."""
+class Archive(Apt):
+    """apt for some suites, of which it prefers one; with packages and a (void) state of its own."""
 
     def __init__(self, suites, target):
-        self.target = target.format(RELEASES["13"])
-        place = FETCHED / "apt" / self.target
-        for name in ("lists/partial", "cache/archives/partial"):
-            (place / name).mkdir(parents=True, exist_ok=True)
+        target = target.format(RELEASES["13"])
+        place = FETCHED / "apt" / target
+        self.packages = place / "cache/archives"
+        (self.packages / "partial").mkdir(parents=True, exist_ok=True)
         (place / "status").touch()
-        (place / "sources.list").write_text("".join(self._lines([suite.format(RELEASES["13"]) for suite in suites])))
-        self.archives = place / "cache/archives"
-        self.options = [word for name, value in {
-            "Dir::State": place, "Dir::State::lists": place / "lists", "Dir::State::status": place / "status",
-            "Dir::Cache": place / "cache", "Dir::Etc::sourcelist": place / "sources.list", "Dir::Etc::sourceparts": "/dev/null",
-            "Dir::Etc::preferences": "/dev/null", "Dir::Etc::preferencesparts": "/dev/null", "APT::Sandbox::User": "root",
-            "APT::Install-Recommends": "false", "APT::Default-Release": self.target, "Acquire::Languages": "none",
-            "Acquire::Retries": "3"}.items() for word in ("-o", f"{name}={value}")]
-        self._run("apt-get", "-q", "update", stdout=subprocess.DEVNULL)
+        super().__init__(place, self._sources([suite.format(RELEASES["13"]) for suite in suites]), {
+            "Dir::State": place, "Dir::State::status": place / "status", "Dir::Cache": place / "cache",
+            "Dir::Etc::preferences": "/dev/null", "Dir::Etc::preferencesparts": "/dev/null", "APT::Install-Recommends": "false",
+            "APT::Default-Release": target, "Acquire::Languages": "none"})
 
     @staticmethod
-    def _lines(suites):
+    def _sources(suites):
         """Lines for sources.list; suites beside those that apt uses here are at the same address as the release."""
         known = {line.split()[2]: line.split()[1] for line in archives("13")}
         for suite in suites:
             address = known.get(suite) or (None if suite.endswith(("-updates", "-security")) else known.get(RELEASES["13"]))
             if address:
-                yield f"deb [signed-by={KEYS}] {address} {suite} main\n"
+                yield f"deb [signed-by={KEYS}] {address} {suite} main"
 
     def newest(self, series):
         """The newest release of a series: 7.3.4+deb13-amd64; None if there is none."""
         pattern = rf"^linux-image-{re.escape(series)}\.[0-9]+\+deb[0-9]+(\.[0-9]+)?-amd64$"
         found = [line.split()[0].removeprefix("linux-image-")
-                 for line in self._run("apt-cache", "search", "--names-only", pattern, stdout=subprocess.PIPE).stdout.splitlines()]
+                 for line in self.run("apt-cache", "search", "--names-only", pattern).splitlines()]
         return max(found, key=lambda name: [int(part) for part in re.findall(r"\d+", name)], default=None)
 
     def download(self, packages):
         """The files of packages and of all that they depend on."""
-        self._run("apt-get", "-q", "-y", "--download-only", "install", *packages, stdout=subprocess.DEVNULL)
-        return list(self.archives.glob("*.deb"))
-
-    def _run(self, program, *arguments, stdout):
-        done = subprocess.run([program, *self.options, *arguments], stdout=stdout, stderr=subprocess.PIPE, text=True, check=False,
-                              env={**os.environ, "DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C.UTF-8"})
-        if done.returncode:
-            raise SetupError(f"{program} {arguments[-1]} failed:\n{done.stderr.strip()}")
-        return done
+        self.run("apt-get", "-q", "-y", "--download-only", "install", *packages)
+        return list(self.packages.glob("*.deb"))
 
 
 def image(folder, release):

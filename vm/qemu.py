@@ -63,11 +63,13 @@ def _pmem_backend(settings, images, size, name="pmem"):
 def _cxl_arguments(settings, images):
     """A host bridge of its own, with a root port and a Type 3 device with persistent memory.
 
-    Debian 12's QEMU 7.2 has no event interrupts, and its kernel gives up on a device without: so the machine's kernel is
-    told to leave error reporting to the firmware (pcie_ports=compat). It also refuses to set a region up under a
-    hypervisor, since it can't empty a host's caches; in QEMU there are none. Linux 7.3 wants the device to have a serial
-    number. The labels are not kept: Debian 12's cxl gives a region another UUID each time, so that the namespace of an
-    earlier run would be there for nothing. A new one is at the same place.
+    Debian 12's QEMU 7.2 has no event interrupts, and the kernel gives up on a device without them. So the kernel is told
+    to leave error reporting to the firmware (pcie_ports=compat). The kernel also sets up no region under a hypervisor,
+    since it can't empty a host's caches, and QEMU has none: accel.py hides the hypervisor. Linux 7.3 wants the device to
+    have a serial number.
+
+    The labels are not kept. Debian 12's cxl gives a region another UUID each time, so the kernel would not take the
+    namespace of an earlier run. A new namespace is at the same place.
     """
     return ["-M", f"cxl=on,cxl-fmw.0.targets.0=cxl.0,cxl-fmw.0.size={CXL_WINDOW}",
             "-object", _pmem_backend(settings, images, settings.pmem),

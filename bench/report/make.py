@@ -10,7 +10,7 @@ from pathlib import Path
 
 from vm.settings import CHECKOUT
 
-from .. import chart, curves
+from .. import picture
 from ..progress import say
 from . import found, page
 from .questions import QUESTIONS
@@ -30,7 +30,7 @@ def make(folder: Path = OURS, build: Path = BUILD, docs: Path = CHECKOUT / "docs
     build.mkdir(parents=True, exist_ok=True)
     for runs in results.values():
         for run in runs:
-            (curves if curves.fits(run.results) else chart).draw(run.results, pictures / f"{run.name}.png")
+            picture.draw(run.results, pictures / f"{run.name}.png")
     made = blocks(results, pictures)
     (build / "index.html").write_text(page.page(made), encoding="utf-8")
     beside = docs if ours else build

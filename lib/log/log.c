@@ -259,10 +259,11 @@ off_t forebay_log_end(struct forebay_log *log)
 }
 
 /*
- * Syncs and cuts; no append comes in between. The bytes are durable before the place is cut off. Otherwise a
- * crash could leave a file of the right size with zeros at its end. The caller holds sync_mutex.
+ * Syncs, then truncates the file to the log's end; no append comes in between. The bytes are durable before
+ * the place is truncated. Otherwise a crash could leave a file of the right size with zeros at its end. The
+ * caller holds sync_mutex.
  */
-static int cut(struct forebay_log *log)
+static int sync_and_truncate(struct forebay_log *log)
 {
 	int err = sync_locked(log) ? errno : 0;
 
@@ -293,7 +294,7 @@ int forebay_log_settle(struct forebay_log *log)
 		return 0;
 	worker_stop(log);
 	pthread_mutex_lock(&log->sync_mutex);
-	ret = cut(log);
+	ret = sync_and_truncate(log);
 	pthread_mutex_unlock(&log->sync_mutex);
 	return ret;
 }

@@ -4,6 +4,7 @@
 import json
 import os
 import uuid
+from pathlib import Path
 
 import pytest
 
@@ -67,7 +68,8 @@ def test_what_is_neither(forebay, blank, patch):
 def test_what_cannot_be_read(forebay, blank, tmp_path):
     os.mkfifo(tmp_path / "fifo")
     for path, why in {tmp_path / "missing": "No such file or directory", tmp_path: "it is neither a block device nor an image",
-                      tmp_path / "fifo": "it is neither a block device nor an image", blank(4096): "it is too short"}.items():
+                      tmp_path / "fifo": "it is neither a block device nor an image",
+                      Path("/dev/tty"): "it is neither a block device nor an image", blank(4096): "it is too short"}.items():
         result = forebay("probe", "--udev", path)
         assert result.status == FAILED and f"cannot read {path}: {why}" in result.err
 

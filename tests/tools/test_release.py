@@ -14,6 +14,7 @@ def kernels(tmp_path):
     def make(modules):
         proc = tmp_path / "proc/sys/kernel"
         proc.mkdir(parents=True)
+        (tmp_path / "sys/devices").mkdir(parents=True)
         (proc / "osrelease").write_text("6.1.0-9\n")
         (tmp_path / "proc/self").mkdir()
         (tmp_path / "proc/self/mountinfo").touch()

@@ -37,6 +37,7 @@ def kernel(tmp_path):
     """A made-up kernel: kernel(pmem0={...}) is a mount with these values changed; lines are added to mountinfo."""
     root = tmp_path / "root"
     (root / "proc/self").mkdir(parents=True)
+    (root / "sys/devices").mkdir(parents=True)
 
     def show(*lines, **caches):
         for name, changes in caches.items():
@@ -323,3 +324,15 @@ def test_watch(command, kernel, tmp_path):
 def test_watch_takes_seconds(forebay, kernel, wrong):
     result = forebay("status", f"--watch={wrong}", **kernel())
     assert result.status == USAGE and "seconds" in result.err
+
+
+def test_a_file_whose_mount_is_not_there(forebay, kernel, log, tmp_path):
+    """What is wrong with it as an image is not what the user asked, unless it is an image of ours."""
+    assert "forebay mount" not in forebay("status", log(), **kernel()).err
+    file = tmp_path / "base.db"
+    for text in "", "not an image":
+        file.write_text(text)
+        result = forebay("status", file, **kernel())
+        assert result.status == FAILED
+        assert result.err.splitlines()[-1] == ("    It is on no forebay mount (`forebay status` lists them), "
+                                               "so it was read as the image of a cache.")

@@ -72,6 +72,14 @@ def test_names_cannot_steer_the_terminal(forebay, tmp_path):
         assert result.status == DONE and f"{tmp_path}/a?[31m?b" in result.out and "\x1b" not in result.out
 
 
+def test_names_cannot_steer_the_terminal_through_mount(command, tmp_path):
+    done = subprocess.run([command.parent / "mount.forebay", tmp_path, tmp_path / "a\x1b[31m\nb", "-o", "cache=/x"], capture_output=True,
+                          text=True, check=False)
+    name = f"{tmp_path}/a?[31m?b"
+    assert done.returncode == 32
+    assert done.stderr == f"mount.forebay: {name}: there is no mount point {name}: No such file or directory\n"
+
+
 def test_a_static_program_gets_no_preload(forebay, tmp_path):
     """It would run without it, and nothing would say so."""
     program = tmp_path / "program"

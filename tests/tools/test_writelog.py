@@ -266,9 +266,9 @@ def test_sizes(forebay, log, sectors, text):
     assert f"  origin       {text}, disk17\n" in result.out
 
 
-def test_no_such_device(forebay, tmp_path):
+def test_no_such_device(forebay, mapper, tmp_path):
     for verb in ("flush", "remove", "resume", "latency"):
-        result = forebay("writelog", verb, "nothing")
+        result = mapper("writelog", verb, "nothing")
         assert result.status == FAILED and "nothing is not a device with a write log" in result.err
     result = forebay("writelog", "status", tmp_path / "missing")
     assert result.status == FAILED and "is neither a device with a write log nor a file" in result.err

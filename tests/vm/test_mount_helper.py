@@ -52,7 +52,7 @@ def test_the_modules_own_words(ready):
     assert "no block device" in refused("cache=/dev/null")
     assert "no cache device given" in refused("ro")
     assert "Unknown parameter 'nonsense'" in refused(f"cache={PMEM},nonsense")
-    assert "Bad value for 'mode'" in refused(f"cache={PMEM},mode=sometimes")
+    assert "Bad value for 'mode': forebay(5) has the options" in refused(f"cache={PMEM},mode=sometimes")
     assert "pin_limit=x is no size" in refused(f"cache={PMEM},pin_limit=x")
     run(f"mount -o remount,ro {LOWER}")
     assert f"{LOWER} is on a read-only file system; remount it read-write" in refused(f"cache={PMEM}")
@@ -113,6 +113,13 @@ def test_remount(ready):
     assert "ro" in options_of(kind="VFS-OPTIONS") and "rw" in options_of(kind="FS-OPTIONS")
     run(f"mount -o remount,rw {MOUNT}")
     (MOUNT / "f").write_text("x", encoding="ascii")
+
+
+def test_remount_with_dirsync(ready):
+    """The kernel refuses that by itself, and says nothing."""
+    ready.mount()
+    done = subprocess.run(f"mount -o remount,dirsync {MOUNT}", shell=True, text=True, capture_output=True, check=False)
+    assert done.returncode == 32 and done.stderr == f"mount.forebay: {MOUNT}: dirsync isn't supported: mount the file system below with it\n"
 
 
 def test_remount_and_the_cache(ready):

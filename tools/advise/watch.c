@@ -20,6 +20,7 @@
 
 #include "base/compiler.h"
 #include "base/message.h"
+#include "sys/sysfs.h"
 #include "sys/tracing.h"
 #include "watch.h"
 
@@ -82,6 +83,8 @@ static bool find_device(struct watch *watch, const char *path)
 
 	watch->type = type_of(path);
 	if (!watch->type)
+		return false;
+	if (!sysfs_is_there())
 		return false;
 	if (stat(path, &st) || blkid_devno_to_wholedisk(st.st_dev, NULL, 0, &disk)) {
 		problem("%s: the disk of its file system isn't known", path);

@@ -21,6 +21,7 @@
 #include "base/message.h"
 #include "base/verb.h"
 #include "sys/mounts.h"
+#include "sys/rights.h"
 #include "sys/sysfs.h"
 
 enum { OPT_DISCARD = 1, OPT_QUIET };
@@ -137,6 +138,8 @@ static enum exit_status say_failed(const struct drain *drain, int err)
 
 	if (err == EPERM) {
 		problem("%s: only root may drain a cache", drain->path);
+		if (!geteuid())
+			advice("%s", rights_advice());
 		return FAILED;
 	}
 	if (err == EBUSY) {

@@ -2,7 +2,7 @@
 /*
  * forebay status: gathers the state of caches: of mounted ones from sysfs, of others from the device.
  */
-#include <dirent.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -12,6 +12,7 @@
 #include "base/latency.h"
 #include "base/message.h"
 #include "base/verb.h"
+#include "device/identity.h"
 #include "device/store.h"
 #include "sys/mounts.h"
 #include "sys/release.h"
@@ -37,6 +38,7 @@ static const struct option options[] = {
 struct gathering {
 	struct forebay_mounts mounts;
 	json_object *caches;		/* array, also of files, which have a key "file" */
+	bool failed;			/* one of them couldn't be read */
 };
 
 /* Adds where a cache is mounted, and over which lower directory. */
@@ -70,9 +72,19 @@ static json_object *attribute_value(const char *name, const char *text)
 	return json_object_new_string(text);
 }
 
-static int is_name(const struct dirent *entry)
+struct attributes {
+	const char *name;		/* of the device, as the kernel names it */
+	json_object *cache;
+};
+
+static void take_attribute(void *arg, const char *attribute)
 {
-	return entry->d_name[0] != '.';
+	char path[PATH_MAX], text[PATH_MAX];
+	struct attributes *all = arg;
+
+	kernel_path(path, FOREBAY_SYSFS "/%s/%s", all->name, attribute);
+	if (kernel_read(path, text, sizeof(text)))
+		json_object_object_add(all->cache, attribute, attribute_value(attribute, text));
 }
 
 /*
@@ -81,35 +93,28 @@ static int is_name(const struct dirent *entry)
  */
 static bool gather_mounted(struct gathering *all, const char *name, bool may_vanish)
 {
+	json_object *cache = json_object_new_object();
 	char folder[PATH_MAX], path[PATH_MAX], text[PATH_MAX];
-	struct dirent **entries;
-	json_object *cache;
-	int n;
+	int err;
 
-	n = scandir(kernel_path(folder, FOREBAY_SYSFS "/%s", name), &entries, is_name, alphasort);
-	if (n < 0 && errno == ENOENT && may_vanish)
-		return true;
-	if (n < 0) {
-		problem("cannot read %s: %s", folder, strerror(errno));
-		return false;
-	}
-	cache = json_object_new_object();
 	if (!kernel_read(kernel_path(path, "/sys/class/block/%s/dev", name), text, sizeof(text)) ||
 	    !disk_path(text, path))
 		snprintf(path, sizeof(path), "/dev/%s", name);
 	json_add_text(cache, "device", path);
 	json_add_flag(cache, "mounted", true);
 	add_mounts(cache, name, &all->mounts);
-	for (int i = 0; i < n; i++) {
-		kernel_path(path, FOREBAY_SYSFS "/%s/%s", name, entries[i]->d_name);
-		if (kernel_read(path, text, sizeof(text)))
-			json_object_object_add(cache, entries[i]->d_name,
-					       attribute_value(entries[i]->d_name, text));
-		free(entries[i]);
+	snprintf(folder, sizeof(folder), FOREBAY_SYSFS "/%s", name);
+	if (names_in(folder, take_attribute, &(struct attributes){ name, cache })) {
+		json_object_array_add(all->caches, cache);
+		return true;
 	}
-	free(entries);
-	json_object_array_add(all->caches, cache);
-	return true;
+	err = errno;
+	json_object_put(cache);
+	if (err == ENOENT && may_vanish)
+		return true;
+	if (sysfs_is_there())
+		problem("cannot read %s: %s", folder, strerror(err));
+	return false;
 }
 
 static void add_unmounted(void *arg, const struct unmounted *found)
@@ -171,6 +176,7 @@ static bool gather_one_file(struct gathering *all, const char *path)
 static bool gather_one(struct gathering *all, const char *path)
 {
 	const struct forebay_mount *mount = mount_of_path(&all->mounts, path);
+	struct identity identity;
 	char name[NAME_MAX + 1];
 	struct stat st;
 
@@ -189,26 +195,31 @@ static bool gather_one(struct gathering *all, const char *path)
 		advice("`forebay status` lists the mounts.");
 		return false;
 	}
+	if (S_ISBLK(st.st_mode) && !sysfs_is_there())	/* it may be mounted */
+		return false;
 	if (S_ISBLK(st.st_mode) && disk_name(st.st_rdev, name) && is_mounted(name))
 		return gather_mounted(all, name, false);
-	return gather_unmounted(all, path);
+	if (gather_unmounted(all, path))
+		return true;
+	if (S_ISREG(st.st_mode) && !(identify(path, &identity) && identity.type))
+		advice("It is on no forebay mount (`forebay status` lists them), so it was read as the image of a cache.");
+	return false;
+}
+
+static void take_mounted(void *arg, const char *name)
+{
+	struct gathering *all = arg;
+
+	if (!gather_mounted(all, name, true))
+		all->failed = true;
 }
 
 static bool gather_all_mounted(struct gathering *all)
 {
-	char folder[PATH_MAX];
-	struct dirent **entries;
-	bool good = true;
-	int n;
-
-	n = scandir(kernel_path(folder, FOREBAY_SYSFS), &entries, is_name, versionsort);
-	for (int i = 0; i < n; i++) {
-		good = gather_mounted(all, entries[i]->d_name, true) && good;
-		free(entries[i]);
-	}
-	if (n >= 0)
-		free(entries);
-	return good;
+	all->failed = false;
+	if (!names_in(FOREBAY_SYSFS, take_mounted, all))
+		return sysfs_is_there();
+	return !all->failed;
 }
 
 static bool gather_all(struct gathering *all)

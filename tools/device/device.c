@@ -23,6 +23,7 @@
 #include "base/verb.h"
 #include "mapped/holders.h"
 #include "sys/namespace.h"
+#include "sys/rights.h"
 #include "sys/sysfs.h"
 #include "device.h"
 
@@ -70,7 +71,9 @@ static bool say_open_failed(const char *path, const struct stat *st)
 	}
 	problem("cannot open %s: %s", path, strerror(err));
 	if (err == EACCES || err == EPERM)
-		advice("This needs root, or the rights to the device.");
+		advice("%s", geteuid() ? "This needs root, or the rights to the device." : rights_advice());
+	else if (err == ENOENT)
+		advice("`lsblk` lists the block devices there are.");
 	return false;
 }
 

@@ -27,6 +27,8 @@ bool device_usable(const struct device *dev)
 
 	if (!dev->is_disk)
 		return true;
+	if (!sysfs_is_there())
+		return false;
 	known = namespace_of_disk(dev->name, &ns);
 	if (known && ns.virtio) {
 		problem("%s is virtio-pmem, which needs a call to the host to make data durable",

@@ -5,7 +5,6 @@
  * udev runs this for each device that appears, and mount.forebay for every device. So only the two
  * superblocks are read. The device may be in use, and is never written to.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
@@ -84,12 +83,12 @@ static void judge(void *supers, uint64_t size, struct identity *identity)
 	}
 }
 
-/* A pipe would be waited for, and a directory has no bytes. */
-static bool is_readable(int fd, struct identity *identity)
+/* A pipe would be waited for, a directory has no bytes, and memory in devdax mode can't be read. */
+static bool is_readable(const char *path, struct identity *identity)
 {
 	struct stat st;
 
-	if (fstat(fd, &st))
+	if (stat(path, &st))
 		return false;
 	if (S_ISBLK(st.st_mode) || S_ISREG(st.st_mode))
 		return true;
@@ -107,14 +106,16 @@ static bool is_readable(int fd, struct identity *identity)
 bool identify(const char *path, struct identity *identity)
 {
 	static char supers[SUPERS] __attribute((aligned(PS_PAGE_SIZE)));
-	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	bool good;
-	int err;
+	int fd, err;
 
 	*identity = (struct identity){ };
+	if (!is_readable(path, identity))
+		return false;
+	fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0)
 		return false;
-	good = is_readable(fd, identity) && read_supers(fd, supers, &identity->why);
+	good = read_supers(fd, supers, &identity->why);
 	err = errno;
 	if (good)
 		judge(supers, size_of(fd), identity);
@@ -151,11 +152,27 @@ static bool has_cache(const char *disk, char path[PATH_MAX], struct identity *id
 	 * A mapped device over all of @disk has the same superblocks; of the two, it is the one to be
 	 * used.
 	 */
-	if (disk[0] == '.' || !has_dax(disk) || disk_holder(disk, NULL, NULL) || is_suspended(disk) ||
+	if (!has_dax(disk) || disk_holder(disk, NULL, NULL) || is_suspended(disk) ||
 	    !kernel_read(kernel_path(file, "/sys/class/block/%s/dev", disk), numbers, sizeof(numbers)))
 		return false;
 	return disk_path(numbers, path) && identify(path, identity) && identity->type &&
 	       !strcmp(identity->type, TYPE_CACHE);
+}
+
+struct walk {
+	cache_fn fn;
+	void *arg;
+	bool ended;
+};
+
+static void visit(void *arg, const char *disk)
+{
+	struct identity identity;
+	struct walk *walk = arg;
+	char path[PATH_MAX];
+
+	if (!walk->ended && has_cache(disk, path, &identity))
+		walk->ended = !walk->fn(walk->arg, disk, path, &identity);
 }
 
 /**
@@ -168,19 +185,7 @@ static bool has_cache(const char *disk, char path[PATH_MAX], struct identity *id
  */
 void caches_each(cache_fn fn, void *arg)
 {
-	char folder[PATH_MAX], path[PATH_MAX];
-	struct identity identity;
-	struct dirent **entries;
-	bool more = true;
-	int n = scandir(kernel_path(folder, "/sys/class/block"), &entries, NULL, versionsort);
-
-	for (int i = 0; i < n; i++) {
-		if (more && has_cache(entries[i]->d_name, path, &identity))
-			more = fn(arg, entries[i]->d_name, path, &identity);
-		free(entries[i]);
-	}
-	if (n >= 0)
-		free(entries);
+	names_in("/sys/class/block", visit, &(struct walk){ .fn = fn, .arg = arg });
 }
 
 struct search {

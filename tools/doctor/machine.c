@@ -2,7 +2,6 @@
 /*
  * Gathers what several checks read: block devices, mounts, lines of fstab.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <libmount.h>
 #include <stdio.h>
@@ -36,31 +35,6 @@ bool exists(const char *path)
 	char file[PATH_MAX];
 
 	return !access(kernel_path(file, "%s", path), F_OK);
-}
-
-static int is_name(const struct dirent *entry)
-{
-	return entry->d_name[0] != '.';
-}
-
-/**
- * names_in - call a function for every name in a folder
- * @folder: absolute; may be missing
- * @fn: called with each name, in the order of versions
- * @arg: passed to @fn
- */
-void names_in(const char *folder, name_fn fn, void *arg)
-{
-	char path[PATH_MAX];
-	struct dirent **entries;
-	int n = scandir(kernel_path(path, "%s", folder), &entries, is_name, versionsort);
-
-	for (int i = 0; i < n; i++) {
-		fn(arg, entries[i]->d_name);
-		free(entries[i]);
-	}
-	if (n >= 0)
-		free(entries);
 }
 
 static void identify_disk(struct disk *disk)
@@ -106,14 +80,14 @@ static void add_disk(void *arg, const char *name)
  * machine_read - gather what several checks read
  * @machine: filled in; the caller calls machine_free() if that succeeded
  *
- * Return: false, after a message, if the mounts can't be read.
+ * Return: false, after a message, if devices or mounts can't be seen: nothing would be found then.
  */
 bool machine_read(struct machine *machine)
 {
 	char path[PATH_MAX];
 
 	*machine = (struct machine){ };
-	if (!mounts_read(&machine->mounts))
+	if (!sysfs_is_there() || !mounts_read(&machine->mounts))
 		return false;
 	errno = 0;
 	machine->fstab = mnt_new_table_from_file(kernel_path(path, "/etc/fstab"));

@@ -39,13 +39,11 @@ struct machine {
 };
 
 typedef void (*line_fn)(void *arg, struct libmnt_fs *line);
-typedef void (*name_fn)(void *arg, const char *name);
 
 bool machine_read(struct machine *machine);
 void machine_free(struct machine *machine);
 const struct disk *machine_disk(const struct machine *machine, dev_t rdev);
 void machine_fstab(const struct machine *machine, line_fn fn, void *arg);
-void names_in(const char *folder, name_fn fn, void *arg);
 struct libmnt_fs *lower_mount(const struct machine *machine, const char *path);
 const char *node(char path[PATH_MAX], const struct disk *disk);
 bool exists(const char *path);

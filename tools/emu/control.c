@@ -12,9 +12,29 @@
 
 #include "base/message.h"
 #include "sys/release.h"
+#include "sys/rights.h"
+#include "sys/sysfs.h"
 #include "emu.h"
 
 #define CONTROL	"/dev/forebay-emu-control"
+
+static void say_no_control(int err)
+{
+	bool is_missing = err == ENOENT || err == ENODEV || err == ENXIO;
+	char path[PATH_MAX], text[ADVICE_TEXT];
+
+	if (is_missing && !access(kernel_path(path, "/sys/module/forebay_emu"), F_OK)) {
+		problem("there is no " CONTROL ", though the module forebay-emu is loaded");
+		advice("Is this /dev the machine's? That of a container lacks it: run this outside.");
+	} else if (is_missing) {
+		problem("the module forebay-emu is not loaded");
+		advice("%s", module_advice("forebay-emu", text));
+	} else {
+		problem("cannot open " CONTROL ": %s", strerror(err));
+		if (err == EACCES || err == EPERM)
+			advice("%s", rights_advice());
+	}
+}
 
 /**
  * emu_control - send a request to the module
@@ -27,24 +47,20 @@
 int emu_control(unsigned long request, void *argument)
 {
 	int fd = open(CONTROL, O_RDWR | O_CLOEXEC);
-	char text[ADVICE_TEXT];
 	int err = 0;
 
-	if (fd < 0 && (errno == ENOENT || errno == ENODEV || errno == ENXIO)) {
-		problem("the module forebay-emu is not loaded");
-		advice("%s", module_advice("forebay-emu", text));
-		return -1;
-	}
 	if (fd < 0) {
-		problem("cannot open %s: %s", CONTROL, strerror(errno));
-		if (errno == EACCES || errno == EPERM)
-			advice("This needs root.");
+		say_no_control(errno);
 		return -1;
 	}
 	if (ioctl(fd, request, argument))
 		err = errno;
 	close(fd);
-	return err;
+	if (err != EPERM)
+		return err;
+	problem("the module forebay-emu refuses this");
+	advice("%s", rights_advice());
+	return -1;
 }
 
 /**

@@ -2,7 +2,6 @@
 /*
  * forebay emu list: shows the emulated devices.
  */
-#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -86,37 +85,32 @@ static void print_device(json_object *json)
 	puts(json_flag(json, "used") ? "  in use" : "");
 }
 
-static int is_emulated(const struct dirent *entry)
+static void take_disk(void *all, const char *disk)
 {
-	return !strncmp(entry->d_name, EMU_DISK, strlen(EMU_DISK));
+	if (!strncmp(disk, EMU_DISK, strlen(EMU_DISK)))
+		json_object_array_add(all, describe(disk));
 }
 
 static enum exit_status list(const struct verb *verb, int argc, char **argv)
 {
 	json_object *all = json_object_new_array();
-	struct dirent **entries;
-	char path[PATH_MAX];
 	bool json = false;
-	int n;
+	size_t n;
 
 	while (next_option(verb, argc, argv) != -1)
 		json = true;
 	if (optind != argc)
 		return usage_problem(verb, "unexpected argument '%s'", argv[optind]);
-	n = scandir(kernel_path(path, "/sys/block"), &entries, is_emulated, versionsort);
-	for (int i = 0; i < n; i++) {
-		json_object_array_add(all, describe(entries[i]->d_name));
-		free(entries[i]);
-	}
-	if (n >= 0)
-		free(entries);
+	if (!names_in("/sys/block", take_disk, all) && !sysfs_is_there())
+		return FAILED;
+	n = json_object_array_length(all);
 	if (json) {
 		print_json(all);
 		return DONE;
 	}
-	for (int i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++)
 		print_device(json_object_array_get_idx(all, i));
-	if (n <= 0)
+	if (!n)
 		puts("there are no emulated devices; `forebay emu create` makes one");
 	json_object_put(all);
 	return DONE;

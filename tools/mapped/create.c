@@ -14,6 +14,7 @@
 
 #include "base/message.h"
 #include "sys/release.h"
+#include "sys/rights.h"
 #include "holders.h"
 #include "mapped.h"
 #include "task.h"
@@ -52,8 +53,8 @@ static void advise_why(const struct mapped_kind *kind)
 	char module[64], text[ADVICE_TEXT];
 
 	snprintf(module, sizeof(module), "dm-forebay-%s", kind->noun);
-	if (geteuid())
-		advice("This needs root.");
+	if (rights_lacking())
+		advice("%s", rights_lacking());
 	else if (!task || !dm_task_run(task))
 		advice("Is the device mapper loaded? modprobe dm-mod");
 	else if (has_target(dm_task_get_versions(task), kind->target))
@@ -156,7 +157,7 @@ static bool say_unfit(const char *path, const char *what, const struct stat *st,
 	} else {
 		problem("%s cannot be %s: %s", path, what, strerror(err));
 		if (err == EACCES || err == EPERM)
-			advice("This needs root.");
+			advice("%s", rights_advice());
 		else if (err == ENOENT)
 			advice("`lsblk` lists the block devices there are.");
 	}

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/message.h"
+#include "sys/rights.h"
 #include "sys/sysfs.h"
 #include "mapped.h"
 #include "task.h"
@@ -72,20 +73,40 @@ bool mapped_read(const char *name, const struct mapped_kind *kind, struct mapped
 	       ask(name, kind, DM_DEVICE_TABLE, mapped, mapped->table);
 }
 
+/* Asks for the names of all mapped devices; NULL, after a message: device-mapper can't be asked. */
+static struct dm_task *list_devices(void)
+{
+	struct dm_task *task = task_new(DM_DEVICE_LIST, NULL);
+
+	if (task && dm_task_run(task))
+		return task;
+	task_problem("device-mapper", "list its devices");
+	advice("%s", rights_lacking() ?: "Is the device mapper loaded? modprobe dm-mod");
+	if (task)
+		dm_task_destroy(task);
+	return NULL;
+}
+
 /**
  * mapped_find - read the status and the table of a mapped device that must exist
  * @name: of the mapped device
  * @kind: of target
  * @mapped: filled in
  *
- * Return: false, after a message, if there is no such device.
+ * Return: false, after a message, if there is no such device, or device-mapper can't be asked.
  */
 bool mapped_find(const char *name, const struct mapped_kind *kind, struct mapped *mapped)
 {
+	struct dm_task *task;
+
 	if (mapped_read(name, kind, mapped))
 		return true;
+	task = list_devices();
+	if (!task)
+		return false;
+	dm_task_destroy(task);
 	problem("%s is not a device with a %s", name, kind->what);
-	advice("`forebay %s status` lists them.%s", kind->noun, geteuid() ? " It needs root." : "");
+	advice("`forebay %s status` lists them.", kind->noun);
 	return false;
 }
 
@@ -101,18 +122,13 @@ bool mapped_find(const char *name, const struct mapped_kind *kind, struct mapped
  */
 bool mapped_each(const struct mapped_kind *kind, mapped_each_fn each, void *arg)
 {
-	struct dm_task *task = task_new(DM_DEVICE_LIST, NULL);
+	struct dm_task *task = list_devices();
 	struct mapped mapped;
 	struct dm_names *names;
 	bool good = true;
 
-	if (!task || !dm_task_run(task)) {
-		task_problem("device-mapper", "list its devices");
-		advice(geteuid() ? "This needs root." : "Is the device mapper loaded? modprobe dm-mod");
-		if (task)
-			dm_task_destroy(task);
+	if (!task)
 		return false;
-	}
 	names = dm_task_get_names(task);
 	while (names && names->dev) {
 		if (mapped_read(names->name, kind, &mapped))

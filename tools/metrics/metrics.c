@@ -17,11 +17,8 @@
 #include "base/latency.h"
 #include "base/message.h"
 #include "base/verb.h"
-#include "cache/status.h"
-#include "mapped/mapped.h"
-#include "transit/status.h"
-#include "writelog/status.h"
 #include "family.h"
+#include "gather.h"
 
 enum { OPT_OUTPUT = 1 };
 
@@ -200,40 +197,22 @@ static void print_source(FILE *to, const struct source *source, json_object *obj
 	json_object_put(objects);
 }
 
-struct gathered {
-	json_object *caches, *writelogs, *transits;
-};
-
-static bool gather(struct gathered *all)
+static void print_all(FILE *to, json_object **groups)
 {
-	bool good;
-
-	all->caches = json_object_new_array();
-	all->writelogs = json_object_new_array();
-	all->transits = json_object_new_array();
-	good = gather_mounted_caches(all->caches);
-	if (good && mapped_any())
-		good = mapped_each(&writelog_kind, writelog_gather, all->writelogs) &&
-		       mapped_each(&transit_kind, transit_gather, all->transits);
-	return good;
-}
-
-static void print_all(FILE *to, struct gathered *all)
-{
-	print_source(to, &cache_source, all->caches);
-	print_source(to, &writelog_source, all->writelogs);
-	print_source(to, &transit_source, all->transits);
+	print_source(to, &cache_source, groups[CACHES]);
+	print_source(to, &writelog_source, groups[WRITELOGS]);
+	print_source(to, &transit_source, groups[TRANSITS]);
 	fputs("# EOF\n", to);
 }
 
 /* A device or pipe, such as /dev/null or /dev/stdout: it must stay what it is. */
-static bool write_in_place(const char *path, struct gathered *all)
+static bool write_in_place(const char *path, json_object **groups)
 {
 	FILE *file = fopen(path, "we");
 	bool good;
 
 	if (file)
-		print_all(file, all);
+		print_all(file, groups);
 	good = file && !fflush(file) && !ferror(file);
 	if (!good)
 		problem("cannot write %s: %s", path, strerror(errno));
@@ -243,7 +222,7 @@ static bool write_in_place(const char *path, struct gathered *all)
 }
 
 /* The new text gets the name of the file at the end: a reader finds the old text or the new one. */
-static bool replace_file(const char *path, struct gathered *all)
+static bool replace_file(const char *path, json_object **groups)
 {
 	char *temporary = NULL;
 	FILE *file = NULL;
@@ -257,7 +236,7 @@ static bool replace_file(const char *path, struct gathered *all)
 	if (fd >= 0)
 		file = fdopen(fd, "w");
 	if (file)
-		print_all(file, all);
+		print_all(file, groups);
 	good = file && !fchmod(fd, 0644) && !fflush(file) && !ferror(file) && !rename(temporary, path);
 	if (!good) {
 		problem("cannot write %s: %s", path, strerror(errno));
@@ -276,31 +255,31 @@ static bool replace_file(const char *path, struct gathered *all)
  * A symbolic link is followed in /dev only, where /dev/stdout is one. Elsewhere it is replaced: the service
  * runs as root in a folder of Prometheus' user, whose link could lead to a disk.
  */
-static bool write_file(const char *path, struct gathered *all)
+static bool write_file(const char *path, json_object **groups)
 {
 	bool in_dev = !strncmp(path, "/dev/", 5);
 	struct stat st;
 
 	if ((in_dev ? stat(path, &st) : lstat(path, &st)) || S_ISREG(st.st_mode) || S_ISLNK(st.st_mode))
-		return replace_file(path, all);
-	return write_in_place(path, all);
+		return replace_file(path, groups);
+	return write_in_place(path, groups);
 }
 
 static enum exit_status metrics(const struct verb *verb, int argc, char **argv)
 {
 	const char *output = NULL;
-	struct gathered all;
+	json_object *groups[NR_GROUPS];
 
 	while (next_option(verb, argc, argv) != -1)
 		output = optarg;
 	if (optind < argc)
 		return usage_problem(verb, "unexpected argument '%s'", argv[optind]);
 	/* Part of the metrics would look like a part of the devices. */
-	if (!gather(&all))
+	if (!gather_groups(groups))
 		return FAILED;
 	if (output && strcmp(output, "-"))
-		return write_file(output, &all) ? DONE : FAILED;
-	print_all(stdout, &all);
+		return write_file(output, groups) ? DONE : FAILED;
+	print_all(stdout, groups);
 	return DONE;
 }
 

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "sys/release.h"
+#include "sys/rights.h"
 #include "cache.h"
 #include "context.h"
 #include "say.h"
@@ -30,6 +31,13 @@ static const char *without_name(const char *text)
 	return strncmp(text, name, strlen(name)) ? text : text + strlen(name);
 }
 
+/* The kernel refuses names and values of options in words of its own, which tell no good ones. */
+static bool is_about_option(const char *text)
+{
+	return strstr(text, "Unknown parameter") || strstr(text, "Bad value for") ||
+	       strstr(text, "Unexpected value for");
+}
+
 /* Prints the messages of the context, and returns whether one was an error. */
 static bool say_log(const struct context *context)
 {
@@ -42,7 +50,8 @@ static bool say_log(const struct context *context)
 			len--;
 		line[len] = '\0';
 		if (*line != 'i' || context->verbose)
-			say("%s", without_name(len > 2 ? line + 2 : line));
+			say("%s%s", without_name(len > 2 ? line + 2 : line),
+			    is_about_option(line) ? ": forebay(5) has the options and their values" : "");
 		error = error || *line == 'e';
 	}
 	return error;
@@ -66,7 +75,7 @@ static bool say_no_context(void)
 	if (err == ENODEV)
 		say("the kernel has no file system forebay. %s", module_advice("forebay", text));
 	else if (err == EPERM)
-		say("only root may mount");
+		say("the kernel refuses a mount. %s", rights_advice());
 	else
 		say("cannot begin a mount: %s", strerror(err));
 	return false;
@@ -165,6 +174,11 @@ static bool set_flags(struct context *context, unsigned long flags)
 	};
 	bool good = true;
 
+	/* The kernel refuses it before it asks the module, and says nothing. */
+	if (context->remount && flags & MS_DIRSYNC) {
+		say("dirsync isn't supported: mount the file system below with it");
+		return false;
+	}
 	for (size_t i = 0; i < ARRAY_SIZE(known) && good; i++) {
 		if (flags & known[i].flag)
 			good = set(context, known[i].set, NULL);

@@ -6,7 +6,7 @@
  *
  * It waits for no device: systemd orders mounts after what they need.
  *
- * mount/ is a program of its own. It uses base/compiler.h, sys/ and device/identity.h.
+ * mount/ is a program of its own. It uses base/message.h, sys/ and device/identity.h.
  */
 #include <errno.h>
 #include <fcntl.h>

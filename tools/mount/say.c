@@ -4,7 +4,9 @@
  */
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 
+#include "base/message.h"
 #include "say.h"
 
 static const char *about;
@@ -20,15 +22,20 @@ void say_about(const char *target)
 
 /**
  * say - print a message on standard error
- * @format: a sentence, as for printf()
+ * @format: a sentence, as for printf(); control characters, of a path for example, are printed as "?"
  */
 void say(const char *format, ...)
 {
+	char *text = NULL, *line = NULL;
 	va_list args;
 
-	fprintf(stderr, "mount.forebay: %s%s", about ? about : "", about ? ": " : "");
 	va_start(args, format);
-	vfprintf(stderr, format, args);
+	if (vasprintf(&text, format, args) < 0)
+		text = NULL;
 	va_end(args);
-	fputc('\n', stderr);
+	if (text && asprintf(&line, "%s%s%s", about ?: "", about ? ": " : "", text) < 0)
+		line = NULL;
+	fprintf(stderr, "mount.forebay: %s\n", line ? make_harmless(line) : "out of memory");
+	free(line);
+	free(text);
 }

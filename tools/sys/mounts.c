@@ -77,6 +77,7 @@ bool mounts_read(struct forebay_mounts *mounts)
 	mnt_free_iter(iter);
 	if (!good) {
 		problem("cannot read what is mounted (/proc/self/mountinfo)");
+		advice("Is proc mounted? Run: mount --types=proc none /proc");
 		mounts_free(mounts);
 	}
 	return good;

@@ -3,7 +3,6 @@
  * Which kernel runs, and for which kernels Forebay's modules are installed. A module is looked for where
  * modprobe looks for it: in /lib/modules/RELEASE/modules.dep.
  */
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,29 +60,23 @@ static bool has_module(const char *release, const char *module)
 	return module_path(release, module, path);
 }
 
-static int is_release(const struct dirent *entry)
-{
-	return entry->d_name[0] != '.';
-}
+/* The kernels that have a module. */
+struct releases {
+	const char *module;
+	char list[ADVICE_TEXT / 2];	/* "6.12.1-amd64, 6.12.9-amd64" */
+	char newest[NAME_MAX + 1];
+};
 
-/* "6.12.1-amd64, 6.12.9-amd64": the kernels that have the module; the newest one comes last. */
-static void list_releases(const char *module, char *text, size_t size, char newest[NAME_MAX + 1])
+/* The names come in the order of versions. */
+static void take_release(void *arg, const char *release)
 {
-	char path[PATH_MAX];
-	struct dirent **entries;
-	int n = scandir(kernel_path(path, MODULES), &entries, is_release, versionsort);
+	struct releases *all = arg;
+	size_t len = strlen(all->list);
 
-	*text = '\0';
-	for (int i = 0; i < n; i++) {
-		if (has_module(entries[i]->d_name, module)) {
-			snprintf(text + strlen(text), size - strlen(text), "%s%.64s", *text ? ", " : "",
-				 entries[i]->d_name);
-			snprintf(newest, NAME_MAX + 1, "%s", entries[i]->d_name);
-		}
-		free(entries[i]);
-	}
-	if (n >= 0)
-		free(entries);
+	if (!has_module(release, all->module))
+		return;
+	snprintf(all->list + len, sizeof(all->list) - len, "%s%.64s", len ? ", " : "", release);
+	snprintf(all->newest, sizeof(all->newest), "%s", release);
 }
 
 /**
@@ -105,16 +98,17 @@ void running_release(char release[NAME_MAX + 1])
  */
 bool module_is_elsewhere(const char *module, char text[ADVICE_TEXT])
 {
-	char release[NAME_MAX + 1], newest[NAME_MAX + 1], list[ADVICE_TEXT / 2];
+	struct releases others = { .module = module };
+	char release[NAME_MAX + 1];
 
 	running_release(release);
 	if (has_module(release, module))
 		return false;
-	list_releases(module, list, sizeof(list), newest);
-	if (!*list)
+	names_in(MODULES, take_release, &others);
+	if (!*others.list)
 		return false;
 	snprintf(text, ADVICE_TEXT, "This kernel is %.64s, and the modules are for %s: reboot into %.64s.",
-		 release, list, newest);
+		 release, others.list, others.newest);
 	return true;
 }
 

@@ -14,6 +14,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "base/message.h"
 #include "sysfs.h"
 
 /**
@@ -34,6 +35,24 @@ const char *kernel_path(char path[PATH_MAX], const char *format, ...)
 	vsnprintf(path + len, PATH_MAX - len, format, args);
 	va_end(args);
 	return path;
+}
+
+/**
+ * sysfs_is_there - check that the kernel's devices can be seen
+ *
+ * Without sysfs, a folder of it that is missing doesn't tell that there are no devices.
+ *
+ * Return: false, after a message, if sysfs is not mounted.
+ */
+bool sysfs_is_there(void)
+{
+	char path[PATH_MAX];
+
+	if (!access(kernel_path(path, "/sys/devices"), F_OK))
+		return true;
+	problem("cannot see the devices of the kernel: sysfs is not mounted at /sys");
+	advice("Run: mount --types=sysfs none /sys (in a container: give it the /sys of the machine)");
+	return false;
 }
 
 /**
@@ -59,6 +78,34 @@ bool kernel_read(const char *path, char *text, size_t size)
 		len--;
 	text[len] = '\0';
 	return true;
+}
+
+static int is_name(const struct dirent *entry)
+{
+	return entry->d_name[0] != '.';
+}
+
+/**
+ * names_in - call a function for every name in a folder
+ * @folder: absolute; looked for below FOREBAY_SYSROOT
+ * @fn: called with each name, in the order of versions
+ * @arg: passed to @fn
+ *
+ * Return: false, with errno, if the folder is missing or can't be read.
+ */
+bool names_in(const char *folder, name_fn fn, void *arg)
+{
+	char path[PATH_MAX];
+	struct dirent **entries;
+	int n = scandir(kernel_path(path, "%s", folder), &entries, is_name, versionsort);
+
+	for (int i = 0; i < n; i++) {
+		fn(arg, entries[i]->d_name);
+		free(entries[i]);
+	}
+	if (n >= 0)
+		free(entries);
+	return n >= 0;
 }
 
 /**

@@ -17,11 +17,14 @@
 
 #define FOREBAY_SYSFS	"/sys/fs/forebay"
 
+typedef void (*name_fn)(void *arg, const char *name);
 typedef bool (*holder_fn)(void *arg, const char *holder);
 
 const char *kernel_path(char path[PATH_MAX], const char *format, ...)
 	__printf(2, 3);
+bool sysfs_is_there(void);
 bool kernel_read(const char *path, char *text, size_t size);
+bool names_in(const char *folder, name_fn fn, void *arg);
 bool disk_name(dev_t rdev, char name[NAME_MAX + 1]);
 bool disk_attribute(dev_t rdev, const char *attribute, char *text, size_t size);
 bool disk_is_volatile(dev_t rdev);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/compiler.h"
+#include "rights.h"
 #include "tracing.h"
 
 /**
@@ -27,7 +28,8 @@ const char *tracing_begin(struct tracing *tracing, const char *what, const char 
 	snprintf(name, sizeof(name), "forebay-%s-%d", what, getpid());
 	tracing->instance = tracefs_instance_create(name);
 	if (!tracing->instance)
-		return "that takes root, and a kernel that isn't locked down";
+		return rights_lacking() ? "that takes root, with all its rights" :
+		       "there is no tracefs in /sys/kernel/tracing, or the kernel is locked down";
 	tracefs_instance_set_buffer_size(tracing->instance, buffer_kib, -1);
 	tracing->events = tracefs_local_events_system(NULL, systems);
 	return tracing->events ? NULL : "the formats of the kernel's trace events can't be read";

@@ -4,12 +4,7 @@
 #include <time.h>
 
 #include "base/json.h"
-#include "base/kind.h"
-#include "cache/status.h"
-#include "mapped/mapped.h"
 #include "sample.h"
-#include "transit/status.h"
-#include "writelog/status.h"
 
 /**
  * sample_take - gather all counters
@@ -21,14 +16,9 @@ bool sample_take(struct sample *sample)
 {
 	struct timespec now;
 
-	for (int i = 0; i < NR_GROUPS; i++)
-		sample->groups[i] = json_object_new_array();
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	sample->when = now.tv_sec + now.tv_nsec / 1e9;
-	if (!gather_mounted_caches(sample->groups[CACHES]))
-		return false;
-	return !mapped_any() || (mapped_each(&writelog_kind, writelog_gather, sample->groups[WRITELOGS]) &&
-				 mapped_each(&transit_kind, transit_gather, sample->groups[TRANSITS]));
+	return gather_groups(sample->groups);
 }
 
 void sample_free(struct sample *sample)

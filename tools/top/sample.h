@@ -6,7 +6,7 @@
  * top/ shows rates of what the status verbs gather: sample.c takes a sample, cell.c makes text of two of
  * them, table.c lines of these texts, by columns.c, and top.c shows the lines. callers.c asks the kernel
  * which processes make sync calls, file_name.c finds names of their files, and callers_table.c makes lines
- * of these. It uses base/, sys/, mapped/, cache/, writelog/ and transit/.
+ * of these. It uses base/, sys/, mapped/ and metrics/gather.h.
  */
 #ifndef FOREBAY_TOOLS_SAMPLE_H
 #define FOREBAY_TOOLS_SAMPLE_H
@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum group { CACHES, WRITELOGS, TRANSITS, NR_GROUPS };
+#include "metrics/gather.h"
 
 struct sample {
 	double when;			/* seconds of the monotonic clock */

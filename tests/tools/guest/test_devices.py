@@ -136,6 +136,21 @@ def test_drain_is_for_root(command, mounted):
     assert done.returncode == FAILED and "only root may drain" in done.stderr
 
 
+def test_drain_needs_a_capability(command, mounted):
+    done = subprocess.run(["setpriv", "--bounding-set=-sys_admin", command, "drain", mounted], capture_output=True, text=True)
+    assert done.returncode == FAILED and "the capability CAP_SYS_ADMIN" in done.stderr
+
+
+@pytest.mark.parametrize("words, said", [
+    (("status", PMEM), "sysfs is not mounted"), (("format", "--force", PMEM), "sysfs is not mounted"),
+    (("metrics",), "sysfs is not mounted"), (("top", "--callers", "--count", "1"), "there is no tracefs")])
+def test_without_sysfs(command, empty, words, said):
+    """Whether the device has DAX, and whether it is mounted, isn't known."""
+    done = subprocess.run(["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /sys && exec "$0" "$@"', command, *words],
+                          capture_output=True, text=True)
+    assert done.returncode == FAILED and said in done.stderr and not done.stdout
+
+
 def test_drain_while_others_write(forebay, mounted):
     done = threading.Event()
 
