@@ -11,6 +11,9 @@
  * table (->ti is NULL). An orphan is freed when another table has taken its blocks, or with the mapped
  * device.
  *
+ * Two targets can't have one device below, unless they are tables of one mapped device, of which one
+ * runs at a time: each would read blocks that the other has newer.
+ *
  * Uses instance.c, set.c, slot.c, error.c. Used by target.c and state.c.
  */
 #include "policy.h"
@@ -43,7 +46,7 @@ static bool dtc_fits(const struct dtc *t, const struct dtc *other)
  *
  * Context: Task, no locks held. Sleeps.
  * Return: 0; -EBUSY with ti->error set: an earlier table has failed blocks that don't fit into this
- * one.
+ * one, or another target has the same device below.
  */
 int dtc_register(struct dtc *t)
 {
@@ -55,7 +58,14 @@ int dtc_register(struct dtc *t)
 	t->len = t->ti->len;
 	mutex_lock(&dtc_registry_lock);
 	list_for_each_entry(other, &dtc_registry, registered) {
-		if (!dtc_other_table(t, other) || dtc_fits(t, other))
+		if (!dtc_other_table(t, other)) {
+			if (!other->lower || other->lower->bdev != t->lower->bdev)
+				continue;
+			t->ti->error = "The device has a transit cache already";
+			err = -EBUSY;
+			continue;
+		}
+		if (dtc_fits(t, other))
 			continue;
 		DMERR("%s: %d blocks that the device below has refused don't fit into this table: keep block_size %u and a cache that holds them until they are written",
 		      dm_device_name(t->md), atomic_read(&other->nr_failed), other->params.block_size);

@@ -20,6 +20,11 @@ static int dtc_construct(struct dtc *t, unsigned int argc, char **argv)
 		t->ti->error = "The device cannot be opened";
 		return err;
 	}
+	/* The block layer would only warn of writes to it. */
+	if (bdev_read_only(t->lower->bdev)) {
+		t->ti->error = "The device is read-only";
+		return -EROFS;
+	}
 	err = dtc_params_parse(t, argc - 1, argv + 1);
 	if (err)
 		return err;
