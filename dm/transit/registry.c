@@ -14,7 +14,7 @@
  * Two targets can't have one device below, unless they are tables of one mapped device, of which one
  * runs at a time: each would read blocks that the other has newer.
  *
- * Uses instance.c, set.c, slot.c, error.c. Used by target.c and state.c.
+ * Uses instance.c, set.c, slot.c, error.c. Used by target.c, state.c and shutdown.c.
  */
 #include "policy.h"
 
@@ -216,6 +216,18 @@ void dtc_free_predecessors(struct dtc *t)
 	dtc_free_orphans(&orphans);
 }
 
+/* Calls @fn for each target that has a table, under the lock of the registry. @fn waits for no I/O. */
+void dtc_for_each(void (*fn)(struct dtc *t))
+{
+	struct dtc *t;
+
+	mutex_lock(&dtc_registry_lock);
+	list_for_each_entry(t, &dtc_registry, registered)
+		if (t->ti)
+			fn(t);
+	mutex_unlock(&dtc_registry_lock);
+}
+
 /**
  * dtc_retire() - destroy a target: its table goes away
  * @t: the target
@@ -233,6 +245,7 @@ void dtc_retire(struct dtc *t)
 
 	/* Message flush may have requested a retry while the target was being suspended. */
 	cancel_delayed_work_sync(&t->retry);
+	flush_work(&t->shutdown);
 	mutex_lock(&dtc_registry_lock);
 	keeps = keeps && dtc_has_successor(t);
 	t->ti = NULL;
