@@ -11,7 +11,10 @@
  * table (->ti is NULL). An orphan is freed when another table has taken its blocks, or with the mapped
  * device.
  *
- * Uses instance.c, set.c, slot.c, error.c. Used by target.c and state.c.
+ * Two targets can't have one device below, unless they are tables of one mapped device, of which one
+ * runs at a time: each would read blocks that the other has newer.
+ *
+ * Uses instance.c, set.c, slot.c, error.c. Used by target.c, state.c and shutdown.c.
  */
 #include "policy.h"
 
@@ -43,7 +46,7 @@ static bool dtc_fits(const struct dtc *t, const struct dtc *other)
  *
  * Context: Task, no locks held. Sleeps.
  * Return: 0; -EBUSY with ti->error set: an earlier table has failed blocks that don't fit into this
- * one.
+ * one, or another target has the same device below.
  */
 int dtc_register(struct dtc *t)
 {
@@ -55,7 +58,14 @@ int dtc_register(struct dtc *t)
 	t->len = t->ti->len;
 	mutex_lock(&dtc_registry_lock);
 	list_for_each_entry(other, &dtc_registry, registered) {
-		if (!dtc_other_table(t, other) || dtc_fits(t, other))
+		if (!dtc_other_table(t, other)) {
+			if (!other->lower || other->lower->bdev != t->lower->bdev)
+				continue;
+			t->ti->error = "The device has a transit cache already";
+			err = -EBUSY;
+			continue;
+		}
+		if (dtc_fits(t, other))
 			continue;
 		DMERR("%s: %d blocks that the device below has refused don't fit into this table: keep block_size %u and a cache that holds them until they are written",
 		      dm_device_name(t->md), atomic_read(&other->nr_failed), other->params.block_size);
@@ -206,6 +216,18 @@ void dtc_free_predecessors(struct dtc *t)
 	dtc_free_orphans(&orphans);
 }
 
+/* Calls @fn for each target that has a table, under the lock of the registry. @fn waits for no I/O. */
+void dtc_for_each(void (*fn)(struct dtc *t))
+{
+	struct dtc *t;
+
+	mutex_lock(&dtc_registry_lock);
+	list_for_each_entry(t, &dtc_registry, registered)
+		if (t->ti)
+			fn(t);
+	mutex_unlock(&dtc_registry_lock);
+}
+
 /**
  * dtc_retire() - destroy a target: its table goes away
  * @t: the target
@@ -223,6 +245,7 @@ void dtc_retire(struct dtc *t)
 
 	/* Message flush may have requested a retry while the target was being suspended. */
 	cancel_delayed_work_sync(&t->retry);
+	flush_work(&t->shutdown);
 	mutex_lock(&dtc_registry_lock);
 	keeps = keeps && dtc_has_successor(t);
 	t->ti = NULL;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Suspend, resume, and the message flush.
+ * Suspend, resume, and a flush that no bio asks for.
  *
  * A suspended target leaves the device alone: its cache is empty, except for blocks that the device has
  * refused. These blocks stay until a resume of this table or of its successor (registry.c). If the
  * mapped device is removed instead, the blocks are lost, and the kernel's log says so.
  *
- * Uses drain.c, registry.c, set.c, error.c. Used by target.c.
+ * Uses drain.c, registry.c, set.c, error.c. Used by target.c and shutdown.c.
  */
 #include "policy.h"
 
@@ -68,19 +68,29 @@ void dtc_resume(struct dm_target *ti)
 		t->policy->resume(t);
 }
 
-/* Message flush: makes all complete writes durable. */
-int dtc_flush(struct dtc *t)
+/**
+ * dtc_make_durable() - make all complete writes durable
+ * @t: the target, not suspended
+ * @interruptible: whether signals end the wait
+ *
+ * Context: Task or work, no locks held. Sleeps.
+ * Return: 0; -ERESTARTSYS: a signal arrived; other errors are the device's.
+ */
+int dtc_make_durable(struct dtc *t, bool interruptible)
 {
 	u32 stamp = atomic_read(&t->stamp);
-	int err;
+	int err = dtc_drain(t, interruptible);
 
-	if (READ_ONCE(t->suspended))
-		return -EBUSY;
-	err = dtc_drain(t, true);
 	if (!err)
 		err = blkdev_issue_flush(t->lower->bdev);
 	/* An interrupted flush proves nothing. */
 	if (err != -ERESTARTSYS)
 		dtc_flush_ended(t, stamp, err);
 	return err;
+}
+
+/* Message flush. */
+int dtc_flush(struct dtc *t)
+{
+	return READ_ONCE(t->suspended) ? -EBUSY : dtc_make_durable(t, true);
 }

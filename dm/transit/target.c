@@ -20,6 +20,11 @@ static int dtc_construct(struct dtc *t, unsigned int argc, char **argv)
 		t->ti->error = "The device cannot be opened";
 		return err;
 	}
+	/* The block layer would only warn of writes to it. */
+	if (bdev_read_only(t->lower->bdev)) {
+		t->ti->error = "The device is read-only";
+		return -EROFS;
+	}
 	err = dtc_params_parse(t, argc - 1, argv + 1);
 	if (err)
 		return err;
@@ -34,6 +39,7 @@ static int dtc_construct(struct dtc *t, unsigned int argc, char **argv)
 	err = dtc_alloc(t);
 	if (!err)
 		err = dm_set_target_max_io_len(t->ti, 1 << (DTC_CHUNK_SHIFT + t->block_shift));
+	dtc_shutdown_init(t);
 	return err ? err : dtc_register(t);
 }
 
@@ -144,7 +150,26 @@ static struct target_type dtc_target = {
 	.io_hints = dtc_io_hints,
 };
 
-module_dm(dtc);
+static int __init dtc_module_init(void)
+{
+	int err = dtc_shutdown_register();
+
+	if (err)
+		return err;
+	err = dm_register_target(&dtc_target);
+	if (err)
+		dtc_shutdown_unregister();
+	return err;
+}
+
+static void __exit dtc_module_exit(void)
+{
+	dm_unregister_target(&dtc_target);
+	dtc_shutdown_unregister();
+}
+
+module_init(dtc_module_init);
+module_exit(dtc_module_exit);
 
 MODULE_DESCRIPTION("Forebay: a transit cache in DRAM for block devices in persistent memory");
 MODULE_LICENSE("GPL");

@@ -8,6 +8,7 @@
  * Files, from the top down. A file calls only files below its own row; policies are called through
  * struct dtc_policy.
  *	target.c status.c params.c	constructor, messages, status line, options
+ *	shutdown.c			the machine stops or restarts
  *	state.c				suspend, resume, the message flush
  *	registry.c instance.c		a reload hands failed blocks to the next table; memory of one target
  *	map.c				entry from device-mapper: dispatches each bio by its operation
@@ -87,7 +88,6 @@
 #define DTC_SET_SLOTS	4
 /* Failed writes of a block after which flushes fail. */
 #define DTC_MAX_RETRIES	5
-
 #define DTC_MAX_WORKERS BITS_PER_LONG
 
 #define DTC_NO_BLOCK	U64_MAX
@@ -221,7 +221,8 @@ struct dtc {
 	unsigned long awake;		/* a bit for each worker that runs */
 	struct workqueue_struct *evictors;
 	struct bio_set bios;
-	struct workqueue_struct *events;	/* runs the policy's work */
+	struct workqueue_struct *events;	/* runs the policy's work, and the next one */
+	struct work_struct shutdown;	/* runs dtc_shutdown_work() */
 	struct delayed_work retry;	/* runs dtc_retry() */
 	bool suspended;			/* suspended, or not yet resumed: no retries */
 	atomic_t nr_failed;		/* slots with ->retries > 0 */
@@ -403,12 +404,19 @@ void dtc_destroy(struct dtc *t);
 int dtc_register(struct dtc *t);
 int dtc_inherit(struct dtc *t);
 void dtc_free_predecessors(struct dtc *t);
+void dtc_for_each(void (*fn)(struct dtc *t));
 void dtc_retire(struct dtc *t);
+
+/* shutdown.c */
+void dtc_shutdown_init(struct dtc *t);
+int dtc_shutdown_register(void);
+void dtc_shutdown_unregister(void);
 
 /* state.c */
 int dtc_preresume(struct dm_target *ti);
 void dtc_postsuspend(struct dm_target *ti);
 void dtc_resume(struct dm_target *ti);
+int dtc_make_durable(struct dtc *t, bool interruptible);
 int dtc_flush(struct dtc *t);
 
 /* status.c */

@@ -18,6 +18,9 @@
  * A worker wakes another one when its backlog exceeds DTC_MAX_BACKLOG or DTC_MAX_BACKLOG_EXPEDITED
  * sets. ready.c says how a sleeping worker and a writer don't miss each other.
  *
+ * The workqueues are not freezable: before the machine is suspended, writers that wait for a slot can be
+ * frozen only after they have got one.
+ *
  * Uses ready.c and evict.c.
  */
 #include <linux/mutex.h>

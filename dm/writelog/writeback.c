@@ -17,6 +17,9 @@
  * Single blocks that the origin refuses are set aside (aside.c). If the origin refuses more, all data
  * stays in the log, where readers find it. The worker retries until it succeeds or the target is
  * destroyed.
+ *
+ * The worker is not freezable. Before the machine is suspended the kernel freezes all tasks, and a writer
+ * that waits for space can be frozen only after it has got space.
  */
 #include <linux/kthread.h>
 #include <linux/sched/mm.h>

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The guest's side of the tests that take two boots: guest.py PART, a function of this file.
 
-A first part says "cut" on standard output when the power may go, and waits for that. A second part, in the next boot with
-the same devices, checks what was left; a failed assertion makes the command fail.
+A first part says "cut" on standard output when the power may go, and waits for that; or it says "off" and switches the
+machine off. A second part, in the next boot with the same devices, checks what was left; a failed assertion makes the command
+fail.
 """
 
 import ctypes
@@ -17,7 +18,9 @@ sys.path[:0] = [str(Path(__file__).resolve().parents[2]), str(Path(__file__).res
 
 from bench.workloads.dax import ENGINE      # noqa: E402
 from libc import checked    # noqa: E402
+from mapped import noise    # noqa: E402
 from stack import LOWER, MOUNT, PAGE, PMEM, SSD, Stack, run     # noqa: E402
+from transit import Transit     # noqa: E402
 
 MIB = 512       # of the lower file system
 
@@ -280,6 +283,34 @@ def large():
     stack.mount()
     assert stack.value("pages_free") == stack.value("pages_total")
     stack.destroy()
+
+
+# Transit caches in a machine that is switched off.
+
+POWER_OFF = 0x4321fedc      # of reboot(2)
+
+
+def transit_1():
+    """Writes to a cache that keeps blocks until a flush, and switches the machine off, without a flush and
+    with the cache in use. Beside it is a cache over a device that doesn't answer."""
+    kept, stuck = Transit(), Transit(below="/dev/mapper/silent")
+    run(f"dmsetup create silent --table '0 {stuck.sectors} linear {SSD} {1 << 20}' && dmsetup mknodes")
+    stuck.name = "stuck"
+    for cache in (stuck, kept):
+        cache.create(policy="lru", block_size=PAGE)
+        os.open(cache.device, os.O_RDWR)
+        cache.put(0, noise(1 << 20))
+        assert cache.status()["used"] == 256, cache.status()
+    run("dmsetup suspend --noflush --nolockfs silent")
+    assert kept.read(0, 1 << 20, SSD) != noise(1 << 20), "this shows nothing"
+    print("off", flush=True)
+    time.sleep(1)
+    ctypes.CDLL(None).reboot(POWER_OFF)
+
+
+def transit_2():
+    """The device has what was written."""
+    assert Transit().read(0, 1 << 20, SSD) == noise(1 << 20)
 
 
 if __name__ == "__main__":

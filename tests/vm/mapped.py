@@ -120,6 +120,13 @@ def beside_checker(arguments, rounds, step):
     assert worker.returncode == 0
 
 
+def freeze_tasks():
+    """Freezes all tasks that can be frozen for 5 seconds, as the kernel does before it suspends the machine or
+    hibernates. Fails if a task can't be frozen in 20 seconds."""
+    Path("/sys/power/pm_test").write_text("freezer", encoding="ascii")
+    Path("/sys/power/state").write_text("freeze", encoding="ascii")
+
+
 def slow_device(sectors, device, milliseconds):
     """Makes a device whose writes take so much longer."""
     run("modprobe dm-delay")

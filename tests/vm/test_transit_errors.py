@@ -172,6 +172,7 @@ def flush_failed(cache):
     return lambda: run("dmsetup suspend --noflush --nolockfs bad; dmsetup resume bad")
 
 
+@BY_THE_CLOCK
 def test_dsync_after_a_failed_flush(cache):
     """FUA writes fail after a failed flush, even when the device is well again. They succeed after a
     while, without another flush by a user."""

@@ -3,10 +3,11 @@
 
 import os
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
-from mapped import MANY, VERIFICATOR, beside_checker, noise, small_device, verificator
+from mapped import DEBUG, MANY, VERIFICATOR, beside_checker, freeze_tasks, noise, slow_device, small_device, verificator
 from stack import SSD, fails, run
 from transit import BLOCK, BTT, MIB, POLICIES, STAGED, STATE, VARIANTS, WRITES, btt
 
@@ -26,6 +27,25 @@ def test_suspend_resume_reload_under_load(cache):
         cache.reload(cache_size="256K", block_size=BLOCK, policy=caching[number % len(caching)])
 
     beside_checker(f"mixed {cache.device} {4 * MIB} 8 {MANY} 4 1 {BLOCK} 131072 {STATE}", 2 * len(caching), reload)
+    verificator(f"check {cache.device} {STATE}")
+
+
+@pytest.mark.skipif(DEBUG, reason="a kernel without suspend")
+def test_tasks_are_frozen(cache):
+    """Writers that wait for a slot can be frozen, because the workers aren't. A message flush continues
+    afterwards."""
+    cache.below = slow_device(cache.sectors, SSD, 20)
+    cache.create(cache_size="256K", block_size=BLOCK, bypass="off")
+
+    def freeze(number):
+        del number
+        with subprocess.Popen(["dmsetup", "message", "tc", "0", "flush"]) as flush:
+            time.sleep(0.5)
+            freeze_tasks()
+            assert flush.wait(120) == 0
+
+    beside_checker(f"run {cache.device} {8 * MIB} 11 {MANY} 8 1 4096 131072 {STATE}", 2, freeze)
+    assert cache.status()["stalled"] > 0
     verificator(f"check {cache.device} {STATE}")
 
 

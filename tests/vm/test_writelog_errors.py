@@ -316,3 +316,35 @@ def test_flaky_origin(log):
         time.sleep(0.5)
     verificator(f"check {DEVICE} {STATE}")
     verificator(f"check {SSD} {STATE}")
+
+
+def failing_flushes(log, fails_now):
+    """The table of an origin that takes all writes. A part behind the log's device may fail all flushes."""
+    linear = f"0 {log.sectors} linear {SSD} 0"
+    return f"{linear}\n{log.sectors} 8 flakey {SSD} {log.sectors} 0 3600 1 error_writes" if fails_now else linear
+
+
+def lose_writes(log):
+    """Lets all flushes of the origin fail for a while. All writes since the last good one are lost then."""
+    run("dmsetup suspend --noflush --nolockfs bad")
+    run(f"dd if={SSD} of=/tmp/durable bs=1M count={log.sectors // 2048} iflag=direct status=none")
+    run(f"echo '{failing_flushes(log, True)}' | dmsetup load bad; dmsetup resume bad")
+    wait_for(lambda: log.status()["health"] == "error", 60)
+    run("dmsetup suspend --noflush --nolockfs bad")
+    run(f"dd if=/tmp/durable of={SSD} bs=1M oflag=direct status=none")
+    run(f"echo '{failing_flushes(log, False)}' | dmsetup load bad; dmsetup resume bad")
+    wait_for(lambda: log.status()["health"] == "ok", 60)
+
+
+@pytest.mark.parametrize("marks", [{}, {"high_mark": 99, "low_mark": 98}], ids=["early", "late"])
+def test_origin_fails_flushes_and_loses_writes(log, marks):
+    """A failed flush frees nothing, and what was written before it is written again. So no acknowledged write
+    is lost with the origin's own cache, under load, with flushes in flight beside writes."""
+    run("modprobe dm-flakey")
+    run(f"echo '{failing_flushes(log, False)}' | dmsetup create bad; dmsetup mknodes")
+    log.origin = "/dev/mapper/bad"
+    log.create(**marks)
+    beside_checker(f"run {DEVICE} {32 * MIB} 11 {MANY} 4 1 4096 131072 {STATE}", 4, lambda number: lose_writes(log))
+    verificator(f"check {DEVICE} {STATE}")
+    log.message("flush")
+    verificator(f"check {SSD} {STATE}")

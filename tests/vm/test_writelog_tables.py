@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from mapped import MANY, VERIFICATOR, beside_checker, noise, small_device, verificator
+from mapped import DEBUG, MANY, VERIFICATOR, beside_checker, freeze_tasks, noise, small_device, verificator
 from stack import PMEM, SSD, SSD2, block_name, fails, run
 from writelog import DEVICE, MIB, NAME, STATE, delayed
 
@@ -181,6 +181,24 @@ def test_latencies_and_tracepoints(log):
         assert any(line.split()[0] == phase and len(line.split()) > 2 for line in said.splitlines()), said
     for event in ("dwl_append", "dwl_gen_open", "dwl_writeback", "dwl_gen_free"):
         assert event in trace
+
+
+@pytest.mark.skipif(DEBUG, reason="a kernel without suspend")
+def test_tasks_are_frozen(log):
+    """Writers that wait for space in a full log can be frozen, because the worker isn't. A message flush
+    continues afterwards."""
+    delayed(log, 20).create(high_mark=99, low_mark=98)
+
+    def freeze(number):
+        del number
+        with subprocess.Popen(["dmsetup", "message", NAME, "0", "flush"]) as flush:
+            time.sleep(0.5)
+            freeze_tasks()
+            assert flush.wait(120) == 0
+
+    beside_checker(f"run {DEVICE} {32 * MIB} 11 {MANY} 8 1 65536 131072 {STATE}", 2, freeze)
+    assert log.status()["space_waits"] > 0
+    verificator(f"check {DEVICE} {STATE}")
 
 
 def test_create_and_remove_under_load(log):
