@@ -14,6 +14,7 @@
 #include <linux/posix_acl_xattr.h>
 
 #include "../../compat/acl.h"
+#include "../../compat/mmap.h"
 #include "../lower/attr.h"
 #include "../lower/lower.h"
 #include "../names/attr.h"
@@ -288,6 +289,9 @@ int fb_fileattr_set(struct mnt_idmap *idmap, struct dentry *dentry, struct file_
 	}
 	if (!err)
 		fb_attr_changed(inode, fb_names_note(&rec, inode));
+	/* ext4 decides anew how large a file's pages may be when its data are to be journaled, or no more. */
+	if (!err && S_ISREG(inode->i_mode))
+		compat_no_huge_pages(fi->lower->i_mapping);
 	/* A MAP_SYNC mapping of an immutable file has lower pages: its next access must fault. */
 	if (!err && thaws)
 		unmap_mapping_pages(fi->lower->i_mapping, 0, 0, false);
