@@ -51,7 +51,8 @@ int fb_getattr(struct mnt_idmap *idmap, const struct path *path, struct kstat *s
 
 	if (S_ISREG(inode->i_mode) && mask & (STATX_MTIME | STATX_CTIME))
 		fb_see_stores(FB_I(inode), FB_STAT_INTERVAL);
-	err = vfs_getattr_nosec(&lower, stat, mask, flags);
+	/* A write may be split between PMem and the lower file: files have no untorn ones (RWF_ATOMIC). */
+	err = vfs_getattr_nosec(&lower, stat, mask & ~STATX_WRITE_ATOMIC, flags);
 	if (err)
 		return err;
 	/* A subvolume of btrfs in the tree has one of its own, and numbers its inodes by itself. */
