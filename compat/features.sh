@@ -39,6 +39,8 @@ features() {
 	# Backing files are told the user's kiocb.
 	has BACKING_KIOCB backing-file.h 'end_write\)\(struct kiocb'
 	has MMAP_PREPARE fs.h 'compat_set_desc_from_vma\('
+	# Huge pages are made of any file's pages if its page cache may have pages of that size.
+	has PMD_FOLIO_SUPPORT pagemap.h 'bool mapping_pmd_folio_support\('
 	# A page table entry of a DAX page holds a reference on the page.
 	has PFN_T pfn_t.h 'pfn_t_to_pfn\('
 	# A look-up of what maps a device's pages takes the last answer, as a hint.

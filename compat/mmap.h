@@ -5,6 +5,7 @@
 
 #include <linux/fs.h>
 #include <linux/mm.h>
+#include <linux/pagemap.h>
 
 #include "compat.h"
 
@@ -26,6 +27,31 @@ static inline int compat_mmap(const struct file_operations *ops, struct file *fi
 	}
 #endif
 	return ops->mmap(file, vma);
+}
+
+/*
+ * Keeps the kernel from making huge pages of what the page cache has of a file. Called before a mapping can
+ * have a DAX page.
+ *
+ * Since Linux 7.3 a program (MADV_COLLAPSE), or the kernel by itself (khugepaged), may have that done to any
+ * file whose page cache may have pages of that size. The page tables of all the file's mappings are freed for
+ * that, with the entries of DAX pages in them, and an entry for the huge page takes their place. Older
+ * kernels leave out files that are open for writing, as a lower file with pages in PMem is; and Debian's
+ * leave out all files.
+ *
+ * The kernel changes other bits of the flags meanwhile, each by an atomic operation.
+ */
+static inline void compat_no_huge_pages(struct address_space *mapping)
+{
+#ifdef COMPAT_HAS_PMD_FOLIO_SUPPORT
+	const unsigned long mask = AS_FOLIO_ORDER_MAX_MASK, max = PMD_ORDER - 1;
+	unsigned long flags = READ_ONCE(mapping->flags);
+
+	do {
+		if ((flags & mask) >> AS_FOLIO_ORDER_MAX <= max)
+			return;
+	} while (!try_cmpxchg(&mapping->flags, &flags, (flags & ~mask) | max << AS_FOLIO_ORDER_MAX));
+#endif
 }
 
 #endif

@@ -14,6 +14,7 @@
 #include <linux/posix_acl_xattr.h>
 
 #include "../../compat/acl.h"
+#include "../../compat/mmap.h"
 #include "../lower/attr.h"
 #include "../lower/lower.h"
 #include "../names/attr.h"
@@ -50,7 +51,8 @@ int fb_getattr(struct mnt_idmap *idmap, const struct path *path, struct kstat *s
 
 	if (S_ISREG(inode->i_mode) && mask & (STATX_MTIME | STATX_CTIME))
 		fb_see_stores(FB_I(inode), FB_STAT_INTERVAL);
-	err = vfs_getattr_nosec(&lower, stat, mask, flags);
+	/* A write may be split between PMem and the lower file: files have no untorn ones (RWF_ATOMIC). */
+	err = vfs_getattr_nosec(&lower, stat, mask & ~STATX_WRITE_ATOMIC, flags);
 	if (err)
 		return err;
 	/* A subvolume of btrfs in the tree has one of its own, and numbers its inodes by itself. */
@@ -288,6 +290,9 @@ int fb_fileattr_set(struct mnt_idmap *idmap, struct dentry *dentry, struct file_
 	}
 	if (!err)
 		fb_attr_changed(inode, fb_names_note(&rec, inode));
+	/* ext4 decides anew how large a file's pages may be when its data are to be journaled, or no more. */
+	if (!err && S_ISREG(inode->i_mode))
+		compat_no_huge_pages(fi->lower->i_mapping);
 	/* A MAP_SYNC mapping of an immutable file has lower pages: its next access must fault. */
 	if (!err && thaws)
 		unmap_mapping_pages(fi->lower->i_mapping, 0, 0, false);

@@ -73,6 +73,7 @@ static int fb_vma_file_mmap(struct file *file, struct vm_area_struct *vma)
 	ops = fb_wrap_vm_ops(fsb, vma->vm_ops);
 	if (IS_ERR(ops))
 		return PTR_ERR(ops);
+	compat_no_huge_pages(file->f_mapping);
 	if (fsb->is_volatile)
 		vm_flags_set(vma, VM_MIXEDMAP);
 	vma->vm_ops = ops;
