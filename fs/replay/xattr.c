@@ -46,7 +46,8 @@ static int fb_change_xattr(struct fb_replay *run, struct dentry *object, const s
 
 /**
  * fb_replay_xattr() - set or remove an extended attribute or an ACL, as a record says
- * @run: the replay; all names are bound
+ * @run: the replay
+ * @node: the object, which fb_find_object() may find now
  * @change: NL_XATTR_SET or NL_XATTR_REMOVE
  *
  * An object that is gone needs nothing. Neither does one that is immutable: that can't be logged, so
@@ -56,19 +57,14 @@ static int fb_change_xattr(struct fb_replay *run, struct dentry *object, const s
  *
  * Return: 0 or an error.
  */
-int fb_replay_xattr(struct fb_replay *run, const struct nl_change *change)
+int fb_replay_xattr(struct fb_replay *run, const struct nl_node *node, const struct nl_change *change)
 {
-	struct nl_node *node = nl_node_get(&run->bind.nodes, &change->object);
-	struct dentry *object;
+	struct dentry *object = fb_find_object(run, node);
 	char *name;
-	int err;
+	int err = 0;
 
-	if (!node)
-		return -ENOSPC;
-	object = fb_find_object(run, node);
 	if (IS_ERR(object))
 		return object == ERR_PTR(-ESTALE) ? 0 : PTR_ERR(object);
-	err = 0;
 	if (!IS_IMMUTABLE(d_inode(object)) && !IS_APPEND(d_inode(object))) {
 		name = kmemdup_nul(change->xattr.bytes, change->xattr.len, GFP_KERNEL);
 		err = name ? fb_change_xattr(run, object, change, name) : -ENOMEM;

@@ -5,6 +5,6 @@
 
 #include "run.h"
 
-int fb_replay_xattr(struct fb_replay *run, const struct nl_change *change);
+int fb_replay_xattr(struct fb_replay *run, const struct nl_node *node, const struct nl_change *change);
 
 #endif

@@ -22,6 +22,10 @@ TWICE = 40              # pairs of steps
 FOURTH, FOURTH_LOWER = Path("/mnt/fourth"), Path("/mnt/fourth-lower")
 FOLDERS = {"third": (THIRD_LOWER, THIRD), "fourth": (FOURTH_LOWER, FOURTH)}
 TIMES = (10 ** 18 + 3, 10 ** 18 + 4)
+OTHER = 1234            # a user
+# Made files with one name: content, owner and mode.
+ALONE = {"removed": (b"now a file", 7, 0o640), "d/own": (b"d/own", 8, 0o4711), "e2/own": (b"e2/own", 9, 0o604),
+         "late/early": (b"late/early", 10, 0o640)}
 
 
 class StepsPair(NamesPair):
@@ -126,6 +130,15 @@ def make():
     os.chown(MOUNT / "keep", 5, 6)
     os.utime(MOUNT / "keep", ns=TIMES)
     os.symlink("target", MOUNT / "s")
+    os.symlink("other", MOUNT / "d/s")
+    for name, (_, owner, mode) in ALONE.items():
+        if name != "removed":
+            write(MOUNT / "early", name.encode())
+            os.setxattr(MOUNT / "early", "user.name", name.encode())
+            os.makedirs((MOUNT / name).parent, exist_ok=True)
+            os.rename(MOUNT / "early", MOUNT / name)
+        os.chown(MOUNT / name, owner, owner)
+        os.chmod(MOUNT / name, mode)
     sync(MOUNT / "keep")
     os.link(MOUNT / "keep", MOUNT / "d/keep")
     write(MOUNT / "new", b"replaces")
@@ -135,8 +148,9 @@ def make():
 
 def check(top):
     """As make() left it."""
-    assert sorted(set(os.listdir(top)) - {"lost+found"}) == ["d", "e1", "e2", "f", "keep", "n2", "removed", "s"]
-    assert sorted(os.listdir(top / "d")) == ["keep", "moved", "sub"] and os.listdir(top / "d/sub") == ["n"]
+    assert sorted(set(os.listdir(top)) - {"lost+found"}) == ["d", "e1", "e2", "f", "keep", "late", "n2", "removed", "s"]
+    assert sorted(os.listdir(top / "d")) == ["keep", "moved", "own", "s", "sub"]
+    assert os.listdir(top / "d/sub") == ["n"]
     assert os.listdir(top / "d/moved") == ["replaced"] and (top / "d/moved/replaced").read_bytes() == b"replaces"
     assert os.stat(top / "keep").st_nlink == 2 and os.stat(top / "keep").st_ino == os.stat(top / "d/keep").st_ino
     assert (top / "n2").read_bytes() == b"n" * 9000 and os.stat(top / "n2").st_ino == os.stat(top / "d/sub/n").st_ino
@@ -146,7 +160,12 @@ def check(top):
     status = os.stat(top / "keep")
     assert (stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid) == (0o604, 5, 6)
     assert (status.st_atime_ns, status.st_mtime_ns) == TIMES and (top / "keep").read_bytes() == b"keep"
-    assert os.readlink(top / "s") == "target"
+    assert os.readlink(top / "s") == "target" and os.readlink(top / "d/s") == "other"
+    for name, (content, owner, mode) in ALONE.items():
+        assert (top / name).read_bytes() == content, name
+        status = os.stat(top / name)
+        assert (stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid) == (mode, owner, owner), name
+        assert name == "removed" or os.getxattr(top / name, "user.name") == name.encode()
 
 
 def count(pair):
@@ -221,3 +240,29 @@ def test_folder_that_others_may_write_to(pair):
         assert sorted(os.listdir(folder)) == before
         run(right)
     pair.complete("third", lower=False)
+
+
+def test_file_that_has_its_name(pair):
+    """Replay is unfinished, and a user puts another file where a file that was made again has left staging already, with
+    its directory. The other may be a link to any file: replay gives it neither attributes nor content."""
+    few, many = 1, count(pair)
+    while few < many:       # the first step before which all have their names
+        middle = (few + many) // 2
+        pair.copy("left", "third")
+        assert pair.stop_at("third", middle)
+        named = all((THIRD_LOWER / name).is_file() for name in ALONE)
+        pair.umount("third")
+        few, many = (few, middle) if named else (middle + 1, many)
+    pair.copy("left", "third")
+    assert pair.stop_at("third", few)
+    assert not list(THIRD_LOWER.glob(".forebay-replay.*/done"))
+    os.unlink(THIRD_LOWER / "d/own")
+    write(THIRD_LOWER / "d/own", b"mine", synced=False)
+    os.chown(THIRD_LOWER / "d/own", OTHER, OTHER)
+    run(pair.command("third"))
+    status = os.stat(THIRD / "d/own")
+    assert (stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid) == (0o640, OTHER, OTHER)
+    assert (THIRD / "d/own").read_bytes() == b"mine" and not os.listxattr(THIRD / "d/own")
+    assert not list(THIRD_LOWER.glob(".forebay-replay*"))
+    pair.umount("third")
+    run(FSCK[pair.fs].format(device=pair.devices("third")[0]))
