@@ -164,7 +164,7 @@ EXPERIMENTS = {
         (Target("locked-beside", "forebay-small", 0.9, "forebay-small", "locked-alone"),), seconds=5, rounds=3, only=True),
     "share": Experiment(
         "small synced writes beside a task that goes through four times the cache; nothing is pinned",
-        ("synced-alone", "synced-beside-computing", "synced-beside-synced", "synced-beside-stored"), ("forebay-small",),
+        ("synced-alone", "synced-beside-computing", "synced-beside-direct", "synced-beside-synced", "synced-beside-stored"), ("forebay-small",),
         tuple(Target(workload, "forebay-small", 0.9, "forebay-small", "synced-alone")
               for workload in ("synced-beside-synced", "synced-beside-stored")), seconds=5, rounds=3, only=True),
     "interface": Experiment(

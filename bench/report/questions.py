@@ -303,7 +303,7 @@ OURS = (
              why="The loop varies tenfold by itself: the emulator flushes its table of addresses with every page that is unmapped."),
     Question(OWN, "share", "Does a task that goes through the whole cache slow one with a small file?", "share",
              readings=tuple(Reading(name, "forebay-small", "value", "syncs/s")
-                            for name in ("synced-alone", "synced-beside-computing", "synced-beside-synced", "synced-beside-stored")),
+                            for name in ("synced-alone", "synced-beside-computing", "synced-beside-direct", "synced-beside-synced", "synced-beside-stored")),
              why="The last sixteenth of the cache is for files that have no more than their share. A task that only computes shows what "
              "the emulated processors take from each other."),
     Question(OWN, "names", "What do syncs of names gain from the name log?", "names",

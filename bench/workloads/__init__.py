@@ -51,6 +51,8 @@ WORKLOADS = {
     "unlocked-beside": (OPS, "the same, not locked", share.stored_beside(share.stored, lock=False)),
     "synced-alone": (OPS, "4 KiB overwrites of 8 MiB, fdatasync after each", share.synced_beside()),
     "synced-beside-computing": (OPS, "the same beside a task that computes", share.synced_beside(share.computing)),
+    "synced-beside-direct": (OPS, "the same beside a task that writes to the SSD past Forebay, as much as the worker does",
+                             share.synced_beside(share.direct)),
     "synced-beside-synced": (OPS, "the same beside a task that does it in 256 MiB", share.synced_beside(share.synced)),
     "synced-beside-stored": (OPS, "the same beside a task that stores to a DAX mapping of 256 MiB", share.synced_beside(share.stored)),
 }

@@ -9,11 +9,13 @@ import subprocess
 from pathlib import Path
 
 from ..commands import run
+from ..systems import LOWER
 from .fio import JOB, check_syncs, check_timed, latencies, lay_out, report_of, timed
 from .ranges import BIN, MIB, PAGE
 
 SMALL_MIB, LARGE_MIB = 8, 256
 UNTIL_FULL = 5          # seconds
+BLOCKS_BELOW = 16000    # a second: some more than the worker writes to the SSD beside the other tasks
 
 
 def overwrites(path: str, mib: int) -> list[str]:
@@ -30,6 +32,12 @@ def synced(folder: str) -> list[str]:
 def computing(folder: str) -> list[str]:
     """No file is touched: what the processors alone take from the first task."""
     return ["sh", "-c", "while :; do :; done"]
+
+
+def direct(folder: str) -> list[str]:
+    """A file below is written, past Forebay: what the emulated SSD and its interrupts take from the first task."""
+    return ["fio", f"--name={JOB}", f"--filename={LOWER}/beside", f"--size={LARGE_MIB}m", "--ioengine=libaio", "--iodepth=16",
+            "--thread", "--direct=1", "--rw=randwrite", "--bs=4k", f"--rate_iops={BLOCKS_BELOW}", *timed(3600)]
 
 
 def flushed(path: str, mib: int, lock: bool, seconds: float) -> list[str]:

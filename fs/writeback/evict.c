@@ -20,7 +20,6 @@
 #include "../pin/lock.h"
 #include "../pin/tree.h"
 #include "evict.h"
-#include "turn.h"
 #include "writeback.h"
 
 /* How often pages that changed while they were written back are written back again. */
@@ -206,7 +205,7 @@ int fb_evict_unpinned(struct fb_inode *fi, pgoff_t first, pgoff_t last, struct f
  * fb_evict_for_reclaim() - take a file out of PMem for the sake of its record
  * @fi: the inode; the caller has a reference. Takes wb_lock by fb_wb_lock_soon(), and io_sem
  *
- * What is pinned, locked, busy or can't be written back stays.
+ * What is not clean stays, and what is pinned, locked or busy.
  *
  * Context: process, the worker. Sleeps.
  */
@@ -214,8 +213,6 @@ void fb_evict_for_reclaim(struct fb_inode *fi)
 {
 	struct forebay_dropped dropped = {};
 
-	fb_pins_refresh(fi);
-	fb_turn(fi, NULL);
 	if (!fb_wb_lock_soon(fi))
 		return;
 	fb_evict_clean(fi, 0, FB_LAST_PAGE, &dropped);

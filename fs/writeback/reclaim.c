@@ -131,7 +131,7 @@ bool fb_reclaim_spares(struct fb_inode *fi, unsigned long want)
 }
 
 /* Reclaims those candidates that are still clean and still belong to the inode. */
-static unsigned int fb_reclaim_from(struct fb_inode *fi, struct fb_reclaim *walk)
+static void fb_reclaim_from(struct fb_inode *fi, struct fb_reclaim *walk)
 {
 	bool spare = walk->spare_ranges && fb_spared(fi, walk->want) != FB_SPARED_NONE;
 	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
@@ -139,7 +139,7 @@ static unsigned int fb_reclaim_from(struct fb_inode *fi, struct fb_reclaim *walk
 	unsigned int i, kept = 0;
 
 	if (!mutex_trylock(&fi->wb_lock))	/* fb_wb_lock_soon() tells why */
-		return 0;
+		return;
 	down_write(&fi->io_sem);
 	for (i = 0; i < walk->nr; i++) {
 		if (!fb_is_reclaimable(fi, pages[i], spare))
@@ -158,17 +158,15 @@ static unsigned int fb_reclaim_from(struct fb_inode *fi, struct fb_reclaim *walk
 	fb_count(fsb, FB_PAGES_RECLAIMED, kept);
 	if (kept)
 		fb_share_given_up(fsb, kept);
-	return kept;
 }
 
 /* Gives clean pages up until so many are free. Each page is looked at twice at most. */
-static unsigned int fb_reclaim_pass(struct fb_sb *fsb, unsigned long want, bool spare_files,
-				    bool spare_ranges)
+static void fb_reclaim_pass(struct fb_sb *fsb, unsigned long want, unsigned long looks, bool spare_files,
+			    bool spare_ranges)
 {
 	struct fb_reclaim walk = {
 		.want = want, .spare_files = spare_files, .spare_ranges = spare_ranges,
-		.budget = 2 * READ_ONCE(fsb->nr_clean) };
-	unsigned int done = 0;
+		.budget = min(looks, 2 * READ_ONCE(fsb->nr_clean)) };
 	unsigned long before;
 	struct fb_inode *fi;
 
@@ -178,12 +176,18 @@ static unsigned int fb_reclaim_pass(struct fb_sb *fsb, unsigned long want, bool 
 			break;
 		fi = fb_reclaim_candidates(fsb, &walk);
 		if (fi) {
-			done += fb_reclaim_from(fi, &walk);
+			fb_reclaim_from(fi, &walk);
 			iput(&fi->vfs_inode);
 		}
 		cond_resched();
 	} while (walk.budget != before);
-	return done;
+}
+
+static void fb_reclaim_within(struct fb_sb *fsb, unsigned long want, unsigned long looks)
+{
+	fb_reclaim_pass(fsb, want, looks, true, true);
+	fb_reclaim_pass(fsb, min(want, fb_cache_part(fsb, FB_RECLAIM_FILES)), looks, false, true);
+	fb_reclaim_pass(fsb, min(want, fb_cache_part(fsb, FB_RECLAIM_SPARES)), looks, false, false);
 }
 
 /**
@@ -191,12 +195,22 @@ static unsigned int fb_reclaim_pass(struct fb_sb *fsb, unsigned long want, bool 
  * @fsb: the mount
  * @want: how many pages shall be free
  *
- * Return: how many were given up.
+ * Context: process. Takes wb_lock of files where it is free, and io_sem. Sleeps.
  */
-unsigned int fb_reclaim(struct fb_sb *fsb, unsigned long want)
+void fb_reclaim(struct fb_sb *fsb, unsigned long want)
 {
-	unsigned int done = fb_reclaim_pass(fsb, want, true, true);
+	fb_reclaim_within(fsb, want, ULONG_MAX);
+}
 
-	done += fb_reclaim_pass(fsb, min(want, fb_cache_part(fsb, FB_RECLAIM_FILES)), false, true);
-	return done + fb_reclaim_pass(fsb, min(want, fb_cache_part(fsb, FB_RECLAIM_SPARES)), false, false);
+/**
+ * fb_reclaim_if_low() - give some clean pages up if free pages run low
+ * @fsb: the mount
+ * @looks: so many pages are looked at in each pass. The next call goes on with the next pages
+ *
+ * Context: as for fb_reclaim().
+ */
+void fb_reclaim_if_low(struct fb_sb *fsb, unsigned long looks)
+{
+	if (fb_cache_low(fsb))
+		fb_reclaim_within(fsb, fb_cache_part(fsb, 4), looks);
 }

@@ -6,6 +6,7 @@
 #include "../forebay.h"
 
 bool fb_reclaim_spares(struct fb_inode *fi, unsigned long want);
-unsigned int fb_reclaim(struct fb_sb *fsb, unsigned long want);
+void fb_reclaim(struct fb_sb *fsb, unsigned long want);
+void fb_reclaim_if_low(struct fb_sb *fsb, unsigned long looks);
 
 #endif

@@ -13,9 +13,11 @@
  * pin/limit.c bounds how many files may be pinned.
  */
 #include "../page/walk.h"
+#include "../pin/lock.h"
 #include "../pin/tree.h"
 #include "evict.h"
 #include "records.h"
+#include "turn.h"
 
 /* The first two laps give second chances; the third takes what is still needed. */
 #define FB_RECORD_LAPS	3
@@ -47,8 +49,11 @@ static void fb_records_lap(struct fb_sb *fsb, bool second_chance)
 			fb_link_move(fsb, &fsb->record_hand, &fsb->inodes);
 			return;
 		}
-		if (!test_and_clear_bit(FB_RECORD_USED, &fi->flags) || !second_chance)
+		if (!test_and_clear_bit(FB_RECORD_USED, &fi->flags) || !second_chance) {
+			fb_pins_refresh(fi);
+			fb_turn(fi, NULL);
 			fb_evict_for_reclaim(fi);
+		}
 		iput(&fi->vfs_inode);
 		cond_resched();
 	}

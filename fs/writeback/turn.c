@@ -14,6 +14,10 @@
  * cost the others some two seconds in all. They don't use up the works of the workqueue, which is apart
  * from the mount's other one: a read that ends (vfs/direct.c) doesn't wait for them.
  *
+ * A turn writes in batches. After each one it gives up some clean pages if free ones are few. During a batch
+ * no page of the file can be given up (wb_lock), and a turn may last minutes on slow storage. If the worker
+ * alone gave pages up, syncs would find none free while most of the cache is clean.
+ *
  * A turn in which storage refuses something, or no page becomes clean, is in vain. The file has no other turn
  * for FB_RETRY_DELAY. So the workers needn't rest themselves, and serve other files meanwhile.
  */
@@ -23,10 +27,13 @@
 #include "../page/size.h"
 #include "../page/times.h"
 #include "../sync/sync.h"
+#include "reclaim.h"
 #include "turn.h"
 #include "writeback.h"
 
 #define FB_TURN	HZ
+/* Pages that reclaim may look at after each batch. */
+#define FB_TURN_LOOKS	(4 * FB_WRITEBACK_BATCH)
 /* How many files of one cgroup may be at their turn at once. */
 #define FB_TURNS_OF_GROUP	16
 
@@ -64,11 +71,31 @@ static bool fb_needs_turn(struct fb_inode *fi)
 	       (!fb_has_pages(fi) && fb_time_only_in_record(fi));
 }
 
+/*
+ * Writes pages back but those that would stay anyway. The batch that uses the rest of the budget up may take
+ * more. Returns 0; -EAGAIN: pages were written, and none is clean; or the error.
+ */
+static int fb_turn_write(struct fb_inode *fi)
+{
+	struct fb_batch *batch = fb_batch_alloc(fi, 0, ULONG_MAX, FB_MARK_RECLAIM);
+	unsigned long *budget = &fi->turn.budget, before = *budget;
+	bool in_vain;
+
+	while (fb_batch_more(batch) && *budget && fb_wb_lock_soon(fi)) {
+		fb_writeback_batch(fi, batch);
+		*budget -= min_t(unsigned long, *budget, batch->nr);
+		mutex_unlock(&fi->wb_lock);
+		fb_reclaim_if_low(FB_SB(fi->vfs_inode.i_sb), FB_TURN_LOOKS);
+	}
+	in_vain = *budget < before && !batch->cleaned;
+	return fb_batch_free(batch) ?: in_vain ? -EAGAIN : 0;
+}
+
 static int fb_turn_run(struct fb_inode *fi)
 {
 	int err = fb_is_truncated(fi) ? fb_flush_truncation(fi) : 0;
 
-	err = fb_writeback_for_reclaim(fi, &fi->turn.budget) ?: err;
+	err = fb_turn_write(fi) ?: err;
 	if (!fb_has_pages(fi) && fb_wb_lock_soon(fi)) {
 		err = fb_time_to_lower(fi) ?: err;
 		mutex_unlock(&fi->wb_lock);
@@ -104,8 +131,8 @@ void fb_turn_init_once(struct fb_inode *fi)
 /**
  * fb_turn() - give a file its turn
  * @fi: the inode; the caller has a reference
- * @budget: as for fb_writeback_for_reclaim(), or NULL: no limit. Nothing is left of it if the file takes
- *	long, and all if the file is at its last turn still
+ * @budget: pages that it may write, less those that it has written afterwards, or NULL: no limit. Nothing
+ *	is left of it if the file takes long, and all if the file is at its last turn still
  *
  * Context: process. Sleeps. An unmount flushes fb_sb->turn_wq before inodes go.
  * Return: true in these two cases, and if too many files of its cgroup are at their turn: it is worth a look

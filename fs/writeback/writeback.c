@@ -33,30 +33,11 @@
 #include "../trace.h"
 #include "writeback.h"
 
-#define FB_WRITEBACK_BATCH	256
-#define FB_BOUNCE_PAGES		32	/* copied, and written, at once */
-
 #ifdef FB_BREAK_WRITEBACK_ORDER	/* a fault on purpose: pages are clean before step 3 */
 #define FB_BREAK_ORDER	1
 #else
 #define FB_BREAK_ORDER	0
 #endif
-
-/* A writeback of a range of one file, and the batch that it is at. */
-struct fb_batch {
-	struct fb_inode *fi;
-	pgoff_t next, last;		/* pages that it has not looked at yet */
-	xa_mark_t mark;			/* of the pages that it writes */
-	bool more;			/* there may be some in the range */
-	bool whole;			/* the range is the whole file */
-	bool lost;			/* a page was left out because it is bad */
-	int err;
-	unsigned long cleaned;		/* pages that are clean now */
-	unsigned int nr;
-	DECLARE_BITMAP(changed, FB_WRITEBACK_BATCH);	/* the others are the same below */
-	struct fb_page *pages[FB_WRITEBACK_BATCH];
-	u8 bounce[FB_BOUNCE_PAGES * PAGE_SIZE];
-};
 
 /*
  * True if the page must be written. A page without space was copied from a clean folio, and not changed
@@ -253,8 +234,17 @@ static int fb_batch_end(struct fb_inode *fi, struct fb_batch *batch, int err)
 	return err;
 }
 
-/* Begins a writeback of the pages of a range that have the mark. Returns NULL if the file has none. */
-static struct fb_batch *fb_batch_alloc(struct fb_inode *fi, pgoff_t first, pgoff_t last, xa_mark_t mark)
+/**
+ * fb_batch_alloc() - begin a writeback of pages of a range
+ * @fi: the inode; the caller has a reference
+ * @first: first page
+ * @last: last page
+ * @mark: of the pages that are written
+ *
+ * Context: process. Sleeps.
+ * Return: for fb_writeback_batch() and fb_batch_free(); NULL if the file has no such page.
+ */
+struct fb_batch *fb_batch_alloc(struct fb_inode *fi, pgoff_t first, pgoff_t last, xa_mark_t mark)
 {
 	struct fb_batch *batch;
 
@@ -275,14 +265,23 @@ static struct fb_batch *fb_batch_alloc(struct fb_inode *fi, pgoff_t first, pgoff
 	return batch;
 }
 
-/* Whether the writeback goes on. */
-static bool fb_batch_more(const struct fb_batch *batch)
+/**
+ * fb_batch_more() - whether a writeback goes on
+ * @batch: from fb_batch_alloc(), or NULL: it doesn't
+ */
+bool fb_batch_more(const struct fb_batch *batch)
 {
 	return batch && batch->more && !batch->err;
 }
 
-/* Writes one batch. The caller holds wb_lock. */
-static void fb_writeback_batch(struct fb_inode *fi, struct fb_batch *batch)
+/**
+ * fb_writeback_batch() - write one batch
+ * @fi: the inode. Takes io_sem
+ * @batch: from fb_batch_alloc()
+ *
+ * Context: process, under wb_lock. Sleeps.
+ */
+void fb_writeback_batch(struct fb_inode *fi, struct fb_batch *batch)
 {
 	lockdep_assert_held(&fi->wb_lock);
 	down_write(&fi->io_sem);
@@ -296,11 +295,15 @@ static void fb_writeback_batch(struct fb_inode *fi, struct fb_batch *batch)
 	cond_resched();
 }
 
-/*
- * Ends the writeback. Returns 0 or the error. Only a writeback that has seen the whole file shows that
- * storage refuses nothing of it any more.
+/**
+ * fb_batch_free() - end a writeback
+ * @batch: from fb_batch_alloc(), or NULL
+ *
+ * Only a writeback that has seen the whole file shows that storage refuses nothing of it any more.
+ *
+ * Return: 0 or the error.
  */
-static int fb_batch_free(struct fb_batch *batch)
+int fb_batch_free(struct fb_batch *batch)
 {
 	int err;
 
@@ -382,30 +385,6 @@ bool fb_wb_lock_soon(struct fb_inode *fi)
 		fsleep(USEC_PER_MSEC);
 	}
 	return false;
-}
-
-/**
- * fb_writeback_for_reclaim() - what a file's turn is (turn.c): pages that would stay anyway are left out
- * @fi: the inode; the caller has a reference. Takes wb_lock by fb_wb_lock_soon(), batch by batch, and io_sem
- * @budget: pages that it may write, less those that it has written afterwards; the batch that uses the last
- *	one up may take more
- *
- * Context: process. Sleeps.
- * Return: 0; -EAGAIN: pages were written, and none is clean; or the error.
- */
-int fb_writeback_for_reclaim(struct fb_inode *fi, unsigned long *budget)
-{
-	struct fb_batch *batch = fb_batch_alloc(fi, 0, ULONG_MAX, FB_MARK_RECLAIM);
-	unsigned long before = *budget;
-	bool in_vain;
-
-	while (fb_batch_more(batch) && *budget && fb_wb_lock_soon(fi)) {
-		fb_writeback_batch(fi, batch);
-		*budget -= min_t(unsigned long, *budget, batch->nr);
-		mutex_unlock(&fi->wb_lock);
-	}
-	in_vain = *budget < before && !batch->cleaned;
-	return fb_batch_free(batch) ?: in_vain ? -EAGAIN : 0;
 }
 
 /**

@@ -4,12 +4,14 @@
 import contextlib
 import os
 import signal
+import statistics
 import time
 
 import pytest
 from conftest import clean_up
 from libc import MAP_SHARED_VALIDATE, MAP_SYNC, Mapping, drop, info, pages, store_and_hold
-from stack import MOUNT, PAGE, Stack, run, small_cache
+from mapped import delay_writes, slow_device
+from stack import MOUNT, PAGE, SSD, Stack, run, small_cache
 
 CACHE_MIB = 16
 STREAM_PAGES = 4 * (CACHE_MIB << 20) // PAGE
@@ -36,10 +38,10 @@ def sync_pieces(fd, size=STREAM_PAGES):
         yield
 
 
-def store_to_pieces(fd):
+def store_to_pieces(fd, size=STREAM_PAGES):
     """Stores to them in a MAP_SYNC mapping."""
-    with Mapping(fd, STREAM_PAGES * PAGE, MAP_SHARED_VALIDATE | MAP_SYNC) as mapping:
-        for piece in range(STREAM_PAGES // PIECE):
+    with Mapping(fd, size * PAGE, MAP_SHARED_VALIDATE | MAP_SYNC) as mapping:
+        for piece in range(size // PIECE):
             mapping.write(piece * PIECE * PAGE, b"s" * PIECE * PAGE)
             yield
 
@@ -196,6 +198,56 @@ def test_database_beside_small_files_and_a_stream(little):
             os.fdatasync(base)
         assert little.value("cache_full") == full
         assert pages(base.fileno()) >= had + total // 64
+
+
+SLOW_MS, SLOW_CACHE_MIB = 80, 60
+SECTORS = 512 * 2048
+
+
+@pytest.fixture(name="slow")
+def slow_fixture():
+    """A small cache, over storage that takes long for each write and flush."""
+    clean_up()
+    stack = Stack(cache=small_cache(SLOW_CACHE_MIB), device=slow_device(SECTORS, SSD, 0), mib=512).make()
+    yield stack
+    stack.destroy()
+    clean_up()
+
+
+def store_for_ever(path, size):
+    """A child's life: all pages of a MAP_SYNC mapping are stored to, again and again."""
+    fd = os.open(path, os.O_RDWR)
+    while True:
+        for _ in store_to_pieces(fd, size):
+            pass
+
+
+def test_what_is_clean_becomes_free_while_a_file_is_written_back(slow):
+    """The cache is full of a stream's pages, which are out-of-sync, and storage takes seconds for them. What is clean already doesn't
+    wait for the end of the file's turn: the stream's stores and other files' syncs would wait with it."""
+    total = slow.value("pages_total")
+    size = 2 * total // PIECE * PIECE
+    with open(MOUNT / "stream", "w+b", buffering=0) as stream:
+        stream.write(b"0" * size * PAGE)
+        os.fsync(stream)
+        delay_writes(SECTORS, SSD, SLOW_MS)
+        child = os.fork()
+        if not child:
+            store_for_ever(MOUNT / "stream", size)
+        clean = []
+        try:
+            end = time.monotonic() + 90
+            while len(clean) < 100 and time.monotonic() < end:
+                if slow.value("pages_free") <= total // 8:
+                    clean.append(slow.value("pages_clean"))
+                time.sleep(0.05)
+        finally:
+            os.kill(child, signal.SIGKILL)
+            delay_writes(SECTORS, SSD, 0)
+            os.waitpid(child, 0)
+        print(f"while less than {total // 8} pages were free, so many were clean:", *clean)
+        assert len(clean) == 100 and slow.value("pages_written_back") > 1000
+        assert statistics.median(clean) < 768       # three batches
 
 
 def take_and_free(path):

@@ -127,6 +127,12 @@ def slow_device(sectors, device, milliseconds):
     return "/dev/mapper/slow"
 
 
+def delay_writes(sectors, device, milliseconds):
+    """Changes that, while it is in use."""
+    run("dmsetup suspend --noflush slow && "
+        f"dmsetup load slow --table '0 {sectors} delay {device} 0 0 {device} 0 {milliseconds}' && dmsetup resume slow")
+
+
 def logged_device(sectors):
     """Makes a device of one MiB of zeros, below which dm-log-writes records all writes on the second
     SSD."""
