@@ -2,46 +2,57 @@
 /*
  * DAX pages in page tables.
  *
- * Since Linux 6.15 they are like other pages. A page table entry holds a reference and is counted in the
- * page. A page that is in no page table and held by no task has no reference. Before 6.15, an entry was
- * marked as a device's and held nothing, and a free page had one reference.
+ * A page table entry holds a reference on a DAX page and is counted in the page, as for other pages. A DAX
+ * page that is in no page table and held by no task has no reference since Linux 6.15. Before, it has one.
  *
- * A page of ordinary memory (an emulated device) has a special entry in all kernels.
+ * Before 6.15 the kernel itself marks its entries of DAX pages as a device's. They hold nothing. In a mapping
+ * of a file whose other pages are ordinary ones, reclaim warns of such an entry (MGLRU, get_pte_pfn()): it
+ * leaves out the mappings of DAX files alone. So there are entries of that kind only in mappings that reclaim
+ * leaves out for another reason, compat_maps_by_number().
+ *
+ * A page of ordinary memory (an emulated device) has a special entry in all kernels. Its mappings have
+ * VM_MIXEDMAP, so reclaim leaves them out.
  */
 #ifndef FOREBAY_COMPAT_DAX_H
 #define FOREBAY_COMPAT_DAX_H
 
+#include <linux/memremap.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
 
 #include "compat.h"
 #include "pfn.h"
 
+/* The references of a device's DAX page that is in no page table and held by no task. */
+#ifdef COMPAT_HAS_COUNTED_DAX
+#define COMPAT_DAX_IDLE	0
+#else
+#define COMPAT_DAX_IDLE	1
+#endif
+
 /*
  * True if hardware holds a DAX page, or a task that took it with get_user_pages(). @is_device: it is a
- * device's page; otherwise ordinary memory. The answer may be wrong for a page that is being mapped or
- * unmapped meanwhile.
+ * device's page; otherwise ordinary memory. The answer may be wrong for a page that is being mapped
+ * meanwhile. A page that is being unmapped may be taken for busy: its entry is uncounted first, and gives
+ * its reference back later. So references are read first.
  *
- * In memory that mlock() has locked, newer kernels may hold a page for some time after it was unmapped. It
- * is in a batch of the processor that unmapped it then.
+ * In memory that mlock() has locked, the kernel may hold a page whose entry was counted for some time after
+ * it was unmapped. It is in a batch of the processor that unmapped it then.
  */
 static inline bool compat_dax_is_busy(struct page *page, bool is_device)
 {
-#ifdef COMPAT_HAS_COUNTED_DAX
-	if (is_device)
-		return page_ref_count(page) > folio_mapcount(page_folio(page));
-#endif
-	return page_ref_count(page) > 1;
+	int references = page_ref_count(page);
+
+	if (!is_device)
+		return references > 1;
+	smp_rmb();	/* see above; the kernel changes both by atomic operations that are ordered */
+	return references > COMPAT_DAX_IDLE + folio_mapcount(page_folio(page));
 }
 
-/* True if a device's DAX page has references: of tasks, hardware and, in newer kernels, page tables. */
+/* True if a device's DAX page has references: of tasks, hardware and page tables. */
 static inline bool compat_dax_has_references(struct page *page)
 {
-#ifdef COMPAT_HAS_COUNTED_DAX
-	return page_ref_count(page) > 0;
-#else
-	return page_ref_count(page) > 1;
-#endif
+	return page_ref_count(page) > COMPAT_DAX_IDLE;
 }
 
 /* Takes a reference, perhaps the first one, for put_page(). */
@@ -51,6 +62,16 @@ static inline void compat_dax_get(struct page *page)
 	page_ref_inc(page);
 #else
 	get_page(page);
+#endif
+}
+
+/* What maps the device's page with this number, with a reference; NULL: none, or it is going away. */
+static inline struct dev_pagemap *compat_get_pagemap(unsigned long number)
+{
+#ifdef COMPAT_HAS_PAGEMAP_HINT
+	return get_dev_pagemap(number, NULL);
+#else
+	return get_dev_pagemap(number);
 #endif
 }
 
@@ -83,9 +104,25 @@ static inline vm_fault_t compat_insert_writable(struct vm_fault *vmf, unsigned l
 	return compat_insert(&vma, vmf->address, number, is_device);
 }
 
+/*
+ * Has reclaim leave out the mappings of @file, a mapping's own. Called before such an entry is there: in
+ * fb_mmap(); or while the mapping is locked, which reclaim leaves out, too, until it isn't locked any more.
+ */
+static inline void compat_no_recency(struct file *file)
+{
+#ifndef COMPAT_HAS_COUNTED_DAX
+	if (READ_ONCE(file->f_mode) & FMODE_NOREUSE)
+		return;
+	spin_lock(&file->f_lock);
+	file->f_mode |= FMODE_NOREUSE;
+	spin_unlock(&file->f_lock);
+#endif
+}
+
 #ifdef COMPAT_HAS_COUNTED_DAX
 /* The page has a reference while its entry takes one; without any it would be refused. */
-static inline vm_fault_t compat_map_device_page(struct vm_fault *vmf, unsigned long number, bool write)
+static inline vm_fault_t compat_map_device_page(struct vm_fault *vmf, unsigned long address,
+						unsigned long number, bool write)
 {
 	struct page *page = pfn_to_page(number);
 	vm_fault_t ret;
@@ -95,6 +132,40 @@ static inline vm_fault_t compat_map_device_page(struct vm_fault *vmf, unsigned l
 	put_page(page);
 	return ret;
 }
+#else
+/*
+ * True for a mapping whose recency is of no use: there are only DAX pages, or nothing is reclaimed. Entries
+ * that hold nothing cost less. Of counted ones in locked memory, see compat_dax_is_busy(). And without a
+ * page_mkwrite, the kernel would tell no file system of the first store to a counted page.
+ */
+static inline bool compat_maps_by_number(const struct vm_area_struct *vma)
+{
+	return (vma->vm_flags & (VM_SYNC | VM_LOCKED)) || !vma->vm_ops->page_mkwrite;
+}
+
+/*
+ * vm_insert_page() wants VM_MIXEDMAP for a page that a fault maps. The mapping itself must not have it:
+ * mlock() would do nothing. So the function is given a copy, as in compat_insert_writable().
+ */
+static inline vm_fault_t compat_map_device_page(struct vm_fault *vmf, unsigned long address,
+						unsigned long number, bool write)
+{
+	struct vm_area_struct vma = *vmf->vma;
+	int err;
+
+	if (compat_maps_by_number(&vma)) {
+		compat_no_recency(vma.vm_file);
+		return write ? compat_insert_writable(vmf, number, true)
+			     : compat_insert(vmf->vma, address, number, true);
+	}
+	if (write)
+		vma.vm_page_prot = vm_get_page_prot(vma.vm_flags);
+	vm_flags_init(&vma, vma.vm_flags | VM_MIXEDMAP);
+	err = vm_insert_page(&vma, address, pfn_to_page(number));
+	if (err == -ENOMEM)
+		return VM_FAULT_OOM;
+	return err && err != -EBUSY ? VM_FAULT_SIGBUS : VM_FAULT_NOPAGE;
+}
 #endif
 
 /*
@@ -103,21 +174,17 @@ static inline vm_fault_t compat_map_device_page(struct vm_fault *vmf, unsigned l
  */
 static inline vm_fault_t compat_map_dax(struct vm_fault *vmf, unsigned long number, bool is_device)
 {
-#ifdef COMPAT_HAS_COUNTED_DAX
 	if (is_device)
-		return compat_map_device_page(vmf, number, false);
-#endif
-	return compat_insert(vmf->vma, vmf->address, number, is_device);
+		return compat_map_device_page(vmf, vmf->address, number, false);
+	return compat_insert(vmf->vma, vmf->address, number, false);
 }
 
 /* The same, writable at once; no entry is there. */
 static inline vm_fault_t compat_map_dax_writable(struct vm_fault *vmf, unsigned long number, bool is_device)
 {
-#ifdef COMPAT_HAS_COUNTED_DAX
 	if (is_device)
-		return compat_map_device_page(vmf, number, true);
-#endif
-	return compat_insert_writable(vmf, number, is_device);
+		return compat_map_device_page(vmf, vmf->address, number, true);
+	return compat_insert_writable(vmf, number, false);
 }
 
 /*
@@ -151,7 +218,10 @@ static inline void compat_map_dax_near(struct vm_fault *vmf, unsigned long addre
 				       bool is_device)
 {
 #ifndef COMPAT_HAS_COUNTED_DAX
-	compat_insert(vmf->vma, address, number, is_device);
+	if (is_device)
+		compat_map_device_page(vmf, address, number, false);
+	else
+		compat_insert(vmf->vma, address, number, false);
 #endif
 }
 

@@ -40,6 +40,10 @@ features() {
 	has MMAP_PREPARE fs.h 'compat_set_desc_from_vma\('
 	# A page table entry of a DAX page holds a reference on the page.
 	has PFN_T pfn_t.h 'pfn_t_to_pfn\('
+	# A look-up of what maps a device's pages takes the last answer, as a hint.
+	if sed -n '/^struct dev_pagemap \*get_dev_pagemap(/{N;p;}' "$include/memremap.h" 2>/dev/null | grep -q 'pgmap)'; then
+		echo '#define COMPAT_HAS_PAGEMAP_HINT 1'
+	fi
 	has ZEROES_UNMAP blkdev.h 'max_hw_wzeroes_unmap_sectors;'
 	has FOLIO_BATCH folio_batch.h '^struct folio_batch'
 	has COUNTED_DAX mm.h 'vmf_insert_page_mkwrite\('

@@ -255,6 +255,24 @@ static int name ## _adapted(struct dentry *dentry, unsigned int flags)		\
 #define COMPAT_REVALIDATE(name)	name ## _adapted
 #endif
 
+/* The answer of @dentry's own d_revalidate(). The caller has a reference. */
+static inline int compat_revalidate(struct dentry *dentry, unsigned int flags)
+{
+#ifdef COMPAT_HAS_REVALIDATE_NAME
+	struct dentry *parent = dget_parent(dentry);
+	struct name_snapshot name;
+	int ret;
+
+	take_dentry_name_snapshot(&name, dentry);
+	ret = dentry->d_op->d_revalidate(d_inode(parent), &name.name, dentry, flags);
+	release_dentry_name_snapshot(&name);
+	dput(parent);
+	return ret;
+#else
+	return dentry->d_op->d_revalidate(dentry, flags);
+#endif
+}
+
 #ifndef COMPAT_HAS_DEFAULT_D_OP
 static inline void set_default_d_op(struct super_block *sb, const struct dentry_operations *ops)
 {

@@ -12,8 +12,9 @@
  *			object has inherited), attr.c, commit.c (what sync calls have of it), log.c (its
  *			life), premise.c (which file systems can have one)
  *	page/		DAX pages and file records: device.c, alloc.c, share.c (what a file may keep), bad.c
- *			(pages that can't be read), mapping.c (how the kernel sees a DAX page), index.c (a
- *			page's life), entry.c, record.c, size.c (a size's life), times.c, zero.c, walk.c
+ *			(pages that can't be read), copies.c (bytes to and from PMem), mapping.c (how the
+ *			kernel sees a DAX page), index.c (a page's life), entry.c, record.c, size.c (a size's
+ *			life), times.c, zero.c, walk.c
  *	pin/		ranges that belong in PMem: vma.c (what mappings say), tree.c (which pages, whose),
  *			belong.c (what both say), lock.c (of mlock()), pin.c (from when, until when), limit.c
  *	sync/		what sync calls make durable, and a page's way in: sync.c, syncfs.c, mapped.c (stores
@@ -39,9 +40,11 @@
  *	fb_inode->sync_lock		one sync call at a time takes what is not durable
  *	fb_inode->wb_lock		one writeback, truncation or eviction at a time; no task takes it
  *					under sync_lock, nor sync_lock under it
- *	fb_inode->ranges		pages that don't move, or do; see below
+ *	fb_inode->ranges		pages that don't move, or do; see below. A clone takes wb_lock and a
+ *					range of two files, under both i_rwsem (vfs/range.c)
  *	fb_sb->changes			names and attributes change below; names/names.h
  *	lower inode->i_rwsem, lower invalidate_lock, lower folio lock
+ *	fb_sb->copies.slots		a task copies to PMem; page/copies.c
  *	fb_inode->io_sem		see below
  *	fb_inode->index.xa_lock, fb_sb->lru_lock
  *
@@ -72,6 +75,7 @@
 #include <linux/pagemap.h>
 #include <linux/percpu_counter.h>
 #include <linux/rwsem.h>
+#include <linux/semaphore.h>
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
 
@@ -118,6 +122,7 @@ struct fb_page {
 enum fb_counter {
 	FB_SYNCS_ABSORBED, FB_SYNCS_LOWER, FB_PAGES_ABSORBED, FB_PAGES_WRITTEN_BACK,
 	FB_PAGES_RECLAIMED, FB_CACHE_FULL, FB_WRITEBACK_ERRORS, FB_PAGES_RECOVERED,
+	FB_COPIED_IN, FB_COPIED_OUT, FB_COPIED_BACK, FB_MAPPED_STORES,	/* page/copies.c */
 	FB_NR_COUNTERS
 };
 
@@ -276,6 +281,12 @@ struct fb_share {
 
 #define FB_SHARE_SIZES		32
 
+/* What the kernel may copy; page/copies.c */
+struct fb_copy_limits {
+	u64 all, user;			/* bytes a second; 0: no limit; FB_NO_LIMIT: as it is */
+	unsigned int tasks;		/* that copy at a time; 0: no bound; FB_TASKS_AS_IS */
+};
+
 struct fb_sb {
 	struct super_block *sb;
 	struct path lower;		/* root below, on a private mount */
@@ -328,7 +339,16 @@ struct fb_sb {
 		u32 files_charged;	/* a file that several users have pinned counts for each */
 	} pins;
 
-	spinlock_t inodes_lock;		/* inodes, locked, deleted, file_owned, turns, lower_wb_err */
+	struct {			/* page/copies.c */
+		bool limited;
+		struct fb_copy_limits limits;
+		atomic64_t due;		/* of all users; in ns, by ktime_get_ns() */
+		struct xarray users;	/* struct fb_copy_user, by the user's number */
+		struct semaphore slots;	/* of tasks that copy */
+		unsigned int nr_slots;	/* free or taken; changed by mount and remount */
+	} copies;
+
+	spinlock_t inodes_lock;		/* inodes, locked, deleted, file_owned, turns, left, lower_wb_err */
 	struct list_head inodes;	/* fb_inode->sb_link, places of walks, and record_hand */
 	struct fb_sb_link record_hand;	/* in inodes: where the worker looks for records next */
 	struct list_head locked;	/* fb_inode->lock_link, likewise */
@@ -337,6 +357,8 @@ struct fb_sb {
 	struct mutex deleted_lock;	/* one task at a time makes deletions durable; writeback/deferred.c */
 	struct list_head file_owned;	/* fb_inode->file_owned, under inodes_lock */
 	struct list_head turns;		/* fb_inode->turn.list, under inodes_lock */
+	struct list_head left;		/* struct fb_left, under inodes_lock; sync/stored.c */
+	bool left_unknown;		/* one is missing in left */
 	struct fb_recovered *recovered;	/* pages not attached to an inode yet */
 
 	struct workqueue_struct *wq;
@@ -369,11 +391,13 @@ struct fb_options {
 	bool allow_volatile_cache, zero_freed;
 	bool names_discard;		/* the name log is given up, not replayed */
 	u64 pin_limit, pin_limit_user;	/* bytes; FB_NO_LIMIT: not given */
+	struct fb_copy_limits copy_limits;
 	unsigned int writeback_age;	/* seconds; FB_AGE_AS_IS: not given */
 };
 
 #define FB_NO_LIMIT	U64_MAX
 #define FB_AGE_AS_IS	U32_MAX
+#define FB_TASKS_AS_IS	U32_MAX
 
 static inline void fb_count(struct fb_sb *fsb, enum fb_counter which, long n)
 {

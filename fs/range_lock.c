@@ -128,7 +128,8 @@ int fb_range_lock(struct fb_range_lock *rl, struct fb_range *range, pgoff_t firs
 	range->owned = true;
 	if (!(how & FB_RANGE_NOWAIT))
 		might_sleep();
-	lock_acquire(&rl->dep_map, 0, !!(how & FB_RANGE_NOWAIT), !range->exclusive, 1, NULL, _RET_IP_);
+	lock_acquire(&rl->dep_map, how & FB_RANGE_SECOND ? SINGLE_DEPTH_NESTING : 0,
+		     !!(how & FB_RANGE_NOWAIT), !range->exclusive, 1, NULL, _RET_IP_);
 
 	spin_lock_irqsave(&rl->lock, flags);
 	blocked = fb_range_count_blockers(rl, range);

@@ -14,6 +14,7 @@ enum {
 	FB_RANGE_EXCLUSIVE	= 1,
 	FB_RANGE_KILLABLE	= 2,	/* a fatal signal ends the wait */
 	FB_RANGE_NOWAIT		= 4,
+	FB_RANGE_SECOND		= 8,	/* for lockdep: the task has locked a range of another file */
 };
 
 /* A range that a task holds, or waits for. */

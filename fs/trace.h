@@ -26,6 +26,38 @@ TRACE_EVENT(fb_absorb,
 	TP_printk("ino=%lu pages=%u err=%d", __entry->ino, __entry->pages, __entry->err)
 );
 
+TRACE_DEFINE_ENUM(FB_COPIED_IN);
+TRACE_DEFINE_ENUM(FB_COPIED_OUT);
+TRACE_DEFINE_ENUM(FB_COPIED_BACK);
+TRACE_DEFINE_ENUM(FB_MAPPED_STORES);
+
+/* Bytes that the kernel has copied to or from PMem, or that programs may have stored there; docs/sysfs.md. */
+TRACE_EVENT(fb_copy,
+	TP_PROTO(struct fb_sb *fsb, enum fb_counter which, size_t bytes),
+	TP_ARGS(fsb, which, bytes),
+	TP_STRUCT__entry(
+		__field(size_t, bytes)
+		__field(dev_t, dev)
+		__field(pid_t, pid)
+		__field(uid_t, uid)
+		__field(unsigned int, which)
+		__array(char, comm, TASK_COMM_LEN)
+	),
+	TP_fast_assign(
+		__entry->bytes = bytes;
+		__entry->dev = fsb->sb->s_dev;
+		__entry->pid = current->tgid;
+		__entry->uid = from_kuid(&init_user_ns, current_uid());
+		__entry->which = which;
+		memcpy(__entry->comm, current->group_leader->comm, TASK_COMM_LEN);
+	),
+	TP_printk("dev=%u:%u pid=%d comm=%s uid=%u kind=%s bytes=%zu", MAJOR(__entry->dev),
+		  MINOR(__entry->dev), __entry->pid, __entry->comm, __entry->uid,
+		  __print_symbolic(__entry->which, { FB_COPIED_IN, "in" }, { FB_COPIED_OUT, "out" },
+				   { FB_COPIED_BACK, "back" }, { FB_MAPPED_STORES, "mapped" }),
+		  __entry->bytes)
+);
+
 TRACE_DEFINE_ENUM(FB_SYNC_MEMORY);
 TRACE_DEFINE_ENUM(FB_SYNC_MOVE);
 TRACE_DEFINE_ENUM(FB_SYNC_STORAGE);

@@ -12,6 +12,9 @@
  */
 #include "layout.h"
 
+/* Bytes that are copied at once where data have checksums: on the stack. */
+#define COPY_PART	512u
+
 static_assert(sizeof(struct wl_entry_onmedia) == WL_LINE);
 
 /**
@@ -112,11 +115,29 @@ void wl_begin(const struct wl *wl, struct wl_slot *slot, enum wl_op op, u64 sect
 	entry->data_crc = wl->data_crc ? ~0u : 0;
 }
 
+/*
+ * Copies data and continues their checksum. Each byte of the source is read once: a program may change its
+ * buffer during a direct write, and the checksum has to be that of the bytes in the log.
+ */
+static u32 copy_with_crc(u8 *to, const u8 *src, u32 len, u32 crc)
+{
+	u8 part[COPY_PART];
+	u32 n;
+
+	for (; len; len -= n, src += n, to += n) {
+		n = min_t(u32, len, sizeof(part));
+		memcpy(part, src, n);
+		crc = crc32c(crc, part, n);
+		pm_copy(to, part, n);
+	}
+	return crc;
+}
+
 /**
  * wl_write - write the next part of an entry's data
  * @wl: log
  * @slot: between wl_begin() of a write and wl_end()
- * @src: the bytes
+ * @src: the bytes; may change meanwhile: the log then has some of the old and some of the new ones
  * @len: their number; all parts together are as long as the entry
  *
  * Durable, and part of the log, after wl_commit().
@@ -127,10 +148,11 @@ void wl_write(const struct wl *wl, struct wl_slot *slot, const void *src, u32 le
 {
 	u8 *to = (u8 *)wl_entry_data(wl, &slot->entry) + slot->written;
 
-	pm_copy(to, src, len);
 	slot->written += len;
 	if (wl->data_crc)
-		slot->entry.data_crc = crc32c(slot->entry.data_crc, src, len);
+		slot->entry.data_crc = copy_with_crc(to, src, len, slot->entry.data_crc);
+	else
+		pm_copy(to, src, len);
 }
 
 /**

@@ -48,7 +48,7 @@ static void check_supers(struct check *check)
 	}
 }
 
-/* Returns the smallest identifier of a generation that is not free. */
+/* Returns the smallest identifier of a generation with entries that count. */
 static u64 oldest_live_id(const struct wl *wl)
 {
 	u64 oldest = WL_MAX_ID + 1;
@@ -57,7 +57,8 @@ static u64 oldest_live_id(const struct wl *wl)
 	for (gen = 0; gen < wl->nr_gens; gen++) {
 		struct wl_gen_info info;
 
-		if (!wl_gen_read(wl, gen, &info) && info.state != WL_GEN_FREE)
+		cond_resched();
+		if (wl_gen_live(wl, gen, &info))
 			oldest = min_t(u64, oldest, info.id);
 	}
 	return oldest;

@@ -65,6 +65,25 @@ u64 wl_gen_newest(const struct wl *wl, u32 gen)
 }
 
 /**
+ * wl_gen_live - whether a generation holds entries that count
+ * @wl: log
+ * @gen: number, below nr_gens
+ * @info: as from wl_gen_read()
+ *
+ * A word may be whole and yet be that of an earlier life, because the medium has lost the present one. The
+ * earlier life's entries are on the origin, perhaps under newer ones, and must not come back. The present
+ * life's are lost, as with a damaged word. So the caller may use the generation as a free one.
+ *
+ * Context: Any; no slot holds a chunk of it. Reads the words of its chunks.
+ * Return: false if it is free, its word is damaged, or its chunks were filled in a later life.
+ */
+bool wl_gen_live(const struct wl *wl, u32 gen, struct wl_gen_info *info)
+{
+	return !wl_gen_read(wl, gen, info) && info->state != WL_GEN_FREE &&
+	       wl_gen_newest(wl, gen) <= info->id;
+}
+
+/**
  * wl_next_id - the identifier for the next generation that is opened
  * @wl: log
  *
@@ -154,40 +173,47 @@ static int count_headers(const struct wl *wl, u32 gen, u64 id, u32 chunk)
 	return n;
 }
 
-/* Sums up a generation's entries, by the words of its chunks or by headers. False: a word is damaged. */
-static bool add_up(const struct wl *wl, u32 gen, u64 id, bool by_headers, u64 *sum)
+/* The number of entries in a chunk: by its word, or if that is damaged, or @by_headers, by its headers. */
+static int count_entries(const struct wl *wl, u32 gen, u64 id, u32 chunk, bool by_headers, bool *damaged)
 {
+	int fill = wl_chunk_read(wl, gen, id, chunk);
+
+	*damaged |= fill < 0;
+	return by_headers || fill < 0 ? count_headers(wl, gen, id, chunk) : fill;
+}
+
+/* Sums up a generation's entries. *@damaged: whether a chunk's word is. */
+static u64 add_up(const struct wl *wl, u32 gen, u64 id, bool by_headers, bool *damaged)
+{
+	u64 sum = 0;
 	u32 chunk;
 
-	for (chunk = 0, *sum = 0; chunk < wl->nr_chunks; chunk++) {
-		int fill = by_headers ? count_headers(wl, gen, id, chunk) : wl_chunk_read(wl, gen, id, chunk);
-
-		if (fill < 0)
-			return false;
-		*sum += fill;
+	for (chunk = 0, *damaged = false; chunk < wl->nr_chunks; chunk++) {
+		sum += count_entries(wl, gen, id, chunk, by_headers, damaged);
 		cond_resched();
 	}
-	return true;
+	return sum;
 }
 
 /*
  * Writes words of chunks anew that the medium has damaged or lost since the chunks' last commits, or that it
  * shows as they were before. All entries that were made in this life are committed, and @entries is their
  * number. So each whole header of this life is that of an entry, and a chunk has at least the entries up to
- * its last whole header. Durable after a fence.
+ * its last whole header. Headers count only where words don't: where a word is damaged or, if the sum is
+ * wrong then, everywhere. Durable after a fence.
  */
 static void heal_chunks(const struct wl *wl, u32 gen, u64 id, u64 entries)
 {
-	u64 sum;
+	bool by_headers, damaged;
 	u32 chunk;
 
-	if (add_up(wl, gen, id, false, &sum) && sum == entries)
+	by_headers = add_up(wl, gen, id, false, &damaged) != entries;
+	if (!by_headers && !damaged)
 		return;
-	add_up(wl, gen, id, true, &sum);
-	if (sum > entries)		/* headers can't be trusted */
+	if (by_headers && add_up(wl, gen, id, true, &damaged) > entries)	/* headers can't be trusted */
 		return;
 	for (chunk = 0; chunk < wl->nr_chunks; chunk++) {
-		int n = count_headers(wl, gen, id, chunk);
+		int n = count_entries(wl, gen, id, chunk, by_headers, &damaged);
 		struct wl_chunk_onmedia rec = { };
 
 		if (wl_chunk_read(wl, gen, id, chunk) >= n)

@@ -175,6 +175,7 @@ u32 wl_fingerprint_of(const struct wl *wl, const __le32 *blocks, u32 nr_blocks);
 /* Generations: gen.c. All durable on return. */
 int wl_gen_read(const struct wl *wl, u32 gen, struct wl_gen_info *info);
 u64 wl_next_id(const struct wl *wl);
+bool wl_gen_live(const struct wl *wl, u32 gen, struct wl_gen_info *info);
 int wl_gen_open(struct wl *wl, u32 gen, u64 id);
 void wl_gen_seal(struct wl *wl, u32 gen, u64 id, u64 entries);
 void wl_gen_free(struct wl *wl, u32 gen);

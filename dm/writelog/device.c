@@ -63,20 +63,24 @@ static int dwl_register(struct dwl *w, struct pm_range *range, const void *owner
 			const struct dm_dev *dev)
 {
 	char other[PM_RANGE_USER];
+	int err;
 
 	range->owner = owner;
 	snprintf(range->user, sizeof(range->user), "the %s %pg of %s", what, dev->bdev,
 		 dm_disk(dm_table_get_md(w->ti->table))->disk_name);
-	if (!pm_range_register(range, other))
-		return 0;
-	DMERR("%pg: its memory is in use already, as %s", dev->bdev, other);
-	return -EBUSY;
+	err = pm_range_register(range, other);
+	if (err == -EBUSY)
+		DMERR("%pg: its memory is in use already, as %s", dev->bdev, other);
+	else if (err)
+		DMERR("%pg: its memory can't be used: error %d", dev->bdev, err);
+	return err;
 }
 
 static int dwl_register_log(struct dwl *w, const void *base, u64 size)
 {
 	w->range.start = base;
 	w->range.size = size;
+	w->range.by_address = true;
 	if (dwl_register(w, &w->range, dm_table_get_md(w->ti->table), "log", w->log))
 		return dwl_refuse(w, "Log device is in use by another device", -EBUSY);
 	return 0;

@@ -34,10 +34,11 @@ static void dwl_replay_gens(struct dwl *w)
 		struct wl_gen_info info;
 
 		/*
-		 * With on_damage skip a damaged word is taken for a free generation: its content is
-		 * unknown.
+		 * With on_damage skip a generation counts as free if its word is damaged, or that of an
+		 * earlier life: its content is unknown.
 		 */
-		if (wl_gen_read(&w->wl, i, &info) || info.state == WL_GEN_FREE) {
+		cond_resched();
+		if (!wl_gen_live(&w->wl, i, &info)) {
 			gen->state = DWL_GEN_FREE;
 			list_add_tail(&gen->list, &w->free_gens);
 			w->nr_free++;

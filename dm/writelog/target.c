@@ -161,9 +161,6 @@ static void dwl_io_hints(struct dm_target *ti, struct queue_limits *limits)
 
 	/* Completed writes are durable: no flush is needed. */
 	limits->features &= ~(BLK_FEAT_WRITE_CACHE | BLK_FEAT_FUA);
-	/* The checksum must match the bytes that were copied. */
-	if (w->wl.data_crc)
-		limits->features |= BLK_FEAT_STABLE_WRITES;
 	limits->logical_block_size = max(limits->logical_block_size, w->params.block_size);
 	limits->physical_block_size = max(limits->physical_block_size, w->params.block_size);
 	limits->io_min = max(limits->io_min, w->params.block_size);

@@ -248,6 +248,29 @@ struct file *fb_open_below(struct fb_inode *fi)
 }
 
 /**
+ * fb_fsync_lower() - the fsync of a lower file
+ * @lower: an open lower file
+ * @datasync: as for fdatasync
+ *
+ * A file system that is read-only need not write what it still holds: ext4 and f2fs answer 0 at once.
+ * A file system with a file open for writing becomes read-only only by force (emergency remount, or f2fs
+ * after an error). Then its answer means nothing.
+ *
+ * Context: process. Sleeps.
+ * Return: 0; -EROFS: what was written may not be durable; or the lower file system's error.
+ */
+int fb_fsync_lower(struct file *lower, int datasync)
+{
+	struct address_space *mapping = lower->f_mapping;
+	int err = vfs_fsync(lower, datasync);
+
+	if (!err && sb_rdonly(file_inode(lower)->i_sb) &&
+	    ((lower->f_mode & FMODE_WRITE) || mapping_tagged(mapping, PAGECACHE_TAG_DIRTY)))
+		err = -EROFS;
+	return err;
+}
+
+/**
  * fb_fsync_below() - a lower fsync that no program has asked for
  * @fi: the inode, with a lower file for writeback
  * @datasync: as for fdatasync
@@ -261,7 +284,7 @@ struct file *fb_open_below(struct fb_inode *fi)
  */
 int fb_fsync_below(struct fb_inode *fi, int datasync)
 {
-	int err = vfs_fsync(fi->wb_file, datasync);
+	int err = fb_fsync_lower(fi->wb_file, datasync);
 
 	lockdep_assert_held(&fi->wb_lock);
 	mapping_set_error(fi->vfs_inode.i_mapping, err);

@@ -20,6 +20,7 @@ bool fb_may_steer(struct file *file);
 struct file *fb_open_lower(struct file *file, struct inode *inode);
 struct file *fb_open_quietly(struct fb_sb *fsb, const struct path *path);
 struct file *fb_open_below(struct fb_inode *fi);
+int fb_fsync_lower(struct file *lower, int datasync);
 int fb_fsync_below(struct fb_inode *fi, int datasync);
 void fb_write_before_replacing(struct inode *lower);
 int fb_encode_handle(struct inode *lower, struct ps_handle *handle);

@@ -16,6 +16,24 @@
 #include "mapping.h"
 #include "share.h"
 
+/*
+ * The device's driver is about to be unbound. That waits until the range is given up (core/pm/ranges.h), so
+ * nothing has to be done in haste. Errors of the memory aren't handled here.
+ */
+static int fb_cache_goes(struct dax_device *dax, u64 offset, u64 len, int flags)
+{
+	struct fb_sb *fsb = dax_holder(dax);
+
+	if (fsb && flags & MF_MEM_PRE_REMOVE)
+		pr_warn("%s: its driver is being unbound: that ends when forebay is unmounted\n",
+			fsb->cache_name);
+	return -EOPNOTSUPP;
+}
+
+static const struct dax_holder_operations fb_cache_holder_operations = {
+	.notify_failure	= fb_cache_goes,
+};
+
 static int fb_cache_claim(struct fb_sb *fsb, struct fs_context *fc, const char *path)
 {
 	struct file *file;
@@ -95,7 +113,7 @@ static int fb_cache_map(struct fb_sb *fsb, struct fs_context *fc, const char *pa
 	u64 offset, pages;
 	compat_pfn_t pfn;
 
-	fsb->dax = fs_dax_get_by_bdev(bdev, &offset, fsb, NULL);
+	fsb->dax = fs_dax_get_by_bdev(bdev, &offset, fsb, &fb_cache_holder_operations);
 	if (!fsb->dax) {
 		fb_error(fc, "%s has no DAX: it must be persistent memory in fsdax mode (ndctl create-namespace -m fsdax)",
 			 path);
@@ -127,16 +145,20 @@ static int fb_cache_register(struct fb_sb *fsb, struct fs_context *fc, const cha
 			     u64 size)
 {
 	char other[PM_RANGE_USER];
+	int err;
 
 	fsb->range.start = base;
 	fsb->range.size = size;
 	fsb->range.owner = fsb;
+	fsb->range.by_address = true;
 	snprintf(fsb->range.user, sizeof(fsb->range.user), "the cache %s of a forebay mount",
 		 fsb->cache_name);
-	if (!pm_range_register(&fsb->range, other))
-		return 0;
-	errorf(fc, "forebay: %s: its memory is in use already, as %s; end that first", path, other);
-	return -EBUSY;
+	err = pm_range_register(&fsb->range, other);
+	if (err == -EBUSY)
+		errorf(fc, "forebay: %s: its memory is in use already, as %s; end that first", path, other);
+	else if (err)
+		fb_error(fc, "cannot use the memory of %s: error %d", path, err);
+	return err;
 }
 
 static int fb_cache_open_store(struct fb_sb *fsb, struct fs_context *fc, const char *path, void *base,

@@ -24,6 +24,7 @@
  * sync_lock protects all of this. A fault that sets the flag, where CPU caches are persistent, holds io_sem.
  */
 #include "../lower/lower.h"
+#include "../page/copies.h"
 #include "../page/index.h"
 #include "../page/record.h"
 #include "mapped.h"
@@ -76,8 +77,10 @@ static bool fb_flush_batch(struct fb_inode *fi, unsigned long *first, pgoff_t la
 	}
 	for (from = 0; from < nr; from++)
 		fb_page_flush(fi, pages[from]);
-	if (seen > nr)
+	if (seen > nr) {
 		fb_note_store(fi);
+		fb_copied(fsb, FB_MAPPED_STORES, (seen - nr) * PAGE_SIZE);
+	}
 	ps_fence(&fsb->ps);
 	up_write(&fi->io_sem);
 	return seen == FB_FLUSH_BATCH;

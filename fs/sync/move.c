@@ -20,6 +20,7 @@
 #include <linux/highmem.h>
 
 #include "../page/alloc.h"
+#include "../page/copies.h"
 #include "../page/entry.h"
 #include "../page/index.h"
 #include "../page/page.h"
@@ -129,6 +130,7 @@ int fb_move_in(struct fb_inode *fi, pgoff_t index, bool alone, struct folio *loc
 	from = kmap_local_folio(folio, offset_in_folio(folio, (loff_t)index << PAGE_SHIFT));
 	ps_page_write(&fsb->ps, fb_page_number(fsb, in->page), 0, from, PAGE_SIZE);
 	kunmap_local(from);
+	fb_copied(fsb, FB_COPIED_IN, PAGE_SIZE);
 	return 0;
 }
 

@@ -12,6 +12,7 @@
  * The page moves as in move.c, but its bytes come from the user, with page faults disabled. It is durable
  * when the write returns.
  */
+#include "../page/copies.h"
 #include "../page/entry.h"
 #include "../page/index.h"
 #include "../page/page.h"
@@ -111,6 +112,7 @@ static size_t fb_take_page(struct fb_inode *fi, struct kiocb *iocb, struct iov_i
 	copied = _copy_from_iter_flushcache(to, len, from);
 	pagefault_enable();
 	trace_forebay_pm_write(to, copied);
+	fb_copied(fsb, FB_COPIED_IN, copied);
 	if (copied == len) {
 		ps_page_zero(&fsb->ps, fb_page_number(fsb, in->page), len, PAGE_SIZE - len);
 		return len;

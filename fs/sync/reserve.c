@@ -25,6 +25,7 @@
 #include <linux/fiemap.h>
 
 #include "../lower/attr.h"
+#include "../lower/lower.h"
 #include "../page/entry.h"
 #include "../page/index.h"
 #include "reserve.h"
@@ -61,7 +62,7 @@ static int fb_invalidate_unchanged(struct fb_inode *fi, struct file *lower, pgof
 	int err;
 
 	mutex_lock(&fi->wb_lock);
-	err = vfs_fsync(lower, 1);
+	err = fb_fsync_lower(lower, 1);
 	down_write(&fi->io_sem);
 	page = fb_page_find(fi, index);
 	if (!err && page && !page->has_space) {

@@ -19,7 +19,13 @@
  * a file of the lower file system. Unmount doesn't wait either: no later store can be acknowledged.
  *
  * A volatile page that is busy and stored doesn't move.
+ *
+ * An inode may leave memory while a task holds such pages of it: for direct I/O into a mapping that is gone
+ * since, of a file that is closed. (One with DAX pages stays in memory.) Its marks are kept until it comes
+ * back, or until no task holds the pages (struct fb_left). When it comes back, its syncs go below as long as
+ * a page is pinned.
  */
+#include "../pin/tree.h"
 #include "stored.h"
 #include "tracker.h"
 
@@ -111,4 +117,155 @@ bool fb_lower_is_stored(struct fb_inode *fi, struct folio *folio, pgoff_t index,
 		return alone || folio_maybe_dma_pinned(folio);
 	fb_note_stored(fi, index, false);
 	return false;
+}
+
+/* The marks of an inode that left memory while tasks held pages that they may store to. */
+struct fb_left {
+	struct list_head list;		/* fb_sb->left, under inodes_lock */
+	struct inode *lower;		/* referenced */
+	struct xarray stored;		/* of fb_inode->stored_below, pages that were held */
+	bool all;			/* FB_STORED_MAPPED */
+};
+
+/* Which of these pages, an entry of a bitmap, a task may hold. */
+static unsigned long fb_held_of(const struct inode *lower, unsigned long at, unsigned long bits)
+{
+	unsigned long bit, held = 0;
+	struct folio *folio;
+
+	for_each_set_bit(bit, &bits, FB_STORED_BITS) {
+		folio = filemap_get_folio(lower->i_mapping, at * FB_STORED_BITS + bit);
+		if (IS_ERR(folio))
+			continue;
+		if (fb_folio_referenced(folio))
+			held |= BIT(bit);
+		folio_put(folio);
+	}
+	return held;
+}
+
+static bool fb_left_is_held(struct fb_left *left)
+{
+	bool held = left->all && !mapping_empty(left->lower->i_mapping);
+	unsigned long at;
+	void *entry;
+
+	xa_for_each(&left->stored, at, entry)
+		held = held || fb_held_of(left->lower, at, xa_to_value(entry));
+	return held;
+}
+
+static void fb_left_free(struct fb_left *left)
+{
+	xa_destroy(&left->stored);
+	iput(left->lower);
+	kfree(left);
+}
+
+/**
+ * fb_left_forget() - let marks of inodes that left memory go
+ * @fsb: the mount
+ * @all: all of them, at unmount; else those of which no task holds a page any more
+ */
+void fb_left_forget(struct fb_sb *fsb, bool all)
+{
+	struct fb_left *left, *next;
+	LIST_HEAD(gone);
+
+	spin_lock(&fsb->inodes_lock);
+	list_for_each_entry_safe(left, next, &fsb->left, list) {
+		if (all || !fb_left_is_held(left))
+			list_move(&left->list, &gone);
+	}
+	spin_unlock(&fsb->inodes_lock);
+	list_for_each_entry_safe(left, next, &gone, list)
+		fb_left_free(left);
+}
+
+/* The inode's marks, of pages that are held. Some may be missing if @left->all. */
+static void fb_left_fill(struct fb_left *left, struct fb_inode *fi)
+{
+	unsigned long at, bits;
+	void *entry;
+
+	xa_for_each(&fi->stored_below, at, entry) {
+		bits = fb_held_of(left->lower, at, xa_to_value(entry));
+		if (bits && xa_is_err(xa_store(&left->stored, at, xa_mk_value(bits), GFP_NOFS)))
+			left->all = true;
+		cond_resched();
+	}
+}
+
+/**
+ * fb_stored_leave() - an inode leaves memory, and its marks may be needed
+ * @fi: the inode, which no other task has
+ *
+ * Not those of a file without a name, and at unmount. Without memory for them, each inode that comes counts
+ * as one with FB_STORED_MAPPED.
+ */
+void fb_stored_leave(struct fb_inode *fi)
+{
+	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
+	bool all = test_bit(FB_STORED_MAPPED, &fi->flags);
+	struct fb_left *left;
+
+	if ((xa_empty(&fi->stored_below) && !all) || mapping_empty(fi->lower->i_mapping) ||
+	    !fi->vfs_inode.i_nlink || !(fi->vfs_inode.i_sb->s_flags & SB_ACTIVE))
+		return;
+	left = kzalloc(sizeof(*left), GFP_NOFS);
+	if (!left) {
+		WRITE_ONCE(fsb->left_unknown, true);
+		return;
+	}
+	xa_init(&left->stored);
+	left->all = all;
+	left->lower = fi->lower;
+	ihold(left->lower);
+	fb_left_fill(left, fi);
+	spin_lock(&fsb->inodes_lock);
+	list_add(&left->list, &fsb->left);
+	spin_unlock(&fsb->inodes_lock);
+	fb_left_forget(fsb, false);	/* this one, too, if none of its pages is held */
+}
+
+static struct fb_left *fb_left_take(struct fb_sb *fsb, const struct inode *lower)
+{
+	struct fb_left *left, *found = NULL;
+
+	spin_lock(&fsb->inodes_lock);
+	list_for_each_entry(left, &fsb->left, list) {
+		if (left->lower == lower)
+			found = left;
+	}
+	if (found)
+		list_del(&found->list);
+	spin_unlock(&fsb->inodes_lock);
+	return found;
+}
+
+/**
+ * fb_stored_come() - an inode comes into memory: it has the marks with which it left, if it did
+ * @fi: the inode, which no other task has yet
+ */
+void fb_stored_come(struct fb_inode *fi)
+{
+	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
+	struct fb_left *left = list_empty_careful(&fsb->left) ? NULL : fb_left_take(fsb, fi->lower);
+	bool all = READ_ONCE(fsb->left_unknown) || (left && left->all);
+	unsigned long at;
+	void *entry;
+
+	if (left) {
+		xa_for_each(&left->stored, at, entry) {
+			all = all || xa_is_err(xa_store(&fi->stored_below, at, entry, GFP_NOFS));
+			fb_track_stored(fi, at * FB_STORED_BITS, (at + 1) * FB_STORED_BITS);
+		}
+		fb_left_free(left);
+	}
+	if (all) {
+		set_bit(FB_STORED_MAPPED, &fi->flags);
+		fb_track_stored(fi, 0, FB_LAST_PAGE + 1);
+	}
+	if (left || all)
+		fb_track_overflow(fi);
 }

@@ -125,7 +125,7 @@ static int fb_lower_fsync(struct fb_inode *fi, struct file *lower, bool datasync
 		datasync = false;	/* ext4's fdatasync leaves links out */
 	fb_count(FB_SB(fi->vfs_inode.i_sb), FB_SYNCS_LOWER, 1);
 	trace_fb_sync_below(fi);
-	return FB_BREAK_SYNC ? 0 : vfs_fsync(lower, datasync);
+	return FB_BREAK_SYNC ? 0 : fb_fsync_lower(lower, datasync);
 }
 
 /*

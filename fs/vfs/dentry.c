@@ -26,8 +26,7 @@ void fb_set_lower(struct dentry *dentry, struct dentry *lower)
  * of the upper directory: while it is taken, the two may differ. The lower inode is read before the lock is
  * taken, the upper one after that. So a change that is over by then is seen on both sides.
  */
-static int fb_d_revalidate(struct inode *parent, const struct qstr *name, struct dentry *dentry,
-			   unsigned int flags)
+static bool fb_d_is_current(struct dentry *dentry)
 {
 	struct inode *lower_inode, *inode, *dir;
 	struct dentry *lower;
@@ -47,6 +46,40 @@ static int fb_d_revalidate(struct inode *parent, const struct qstr *name, struct
 	valid = valid || lower_inode == (inode ? FB_I(inode)->lower : NULL);
 	rcu_read_unlock();
 	return valid;
+}
+
+/*
+ * Asks the lower file system about a name, if it has something to say: ext4 and f2fs take a name of an
+ * encrypted directory back that was looked up without the directory's key, once the key is there. Returns 1,
+ * 0, or an error.
+ */
+static int fb_lower_revalidate(struct dentry *dentry, unsigned int flags)
+{
+	struct dentry *lower;
+	int valid = 1;
+
+	rcu_read_lock();	/* as above */
+	lower = READ_ONCE(dentry->d_fsdata);
+	if (!lower || !(lower->d_flags & DCACHE_OP_REVALIDATE)) {
+		rcu_read_unlock();
+		return 1;
+	}
+	if (flags & LOOKUP_RCU)
+		valid = -ECHILD;
+	else if (!lockref_get_not_dead(&lower->d_lockref))
+		valid = 0;
+	rcu_read_unlock();
+	if (valid <= 0)
+		return valid;
+	valid = compat_revalidate(lower, flags);
+	dput(lower);
+	return valid;
+}
+
+static int fb_d_revalidate(struct inode *parent, const struct qstr *name, struct dentry *dentry,
+			   unsigned int flags)
+{
+	return fb_d_is_current(dentry) ? fb_lower_revalidate(dentry, flags) : 0;
 }
 
 COMPAT_DEFINE_REVALIDATE(fb_d_revalidate)

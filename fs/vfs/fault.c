@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Faults of mappings: a page is mapped. A DAX page is inserted by page frame number, anything else is the
- * lower fault. mkwrite.c makes a page writable.
+ * Faults of mappings: a page is mapped. A DAX page is inserted here (compat/dax.h has how), anything else is
+ * the lower fault. mkwrite.c makes a page writable.
  *
  * A fault that finds a DAX page maps it under io_sem, shared. Any other fault locks the page's range,
  * shared (range_lock.c), looks again, and goes below. A task that moves the page locks the range
@@ -169,8 +169,12 @@ static vm_fault_t fb_fault_sync(struct fb_inode *fi, struct vm_fault *vmf, struc
 	/* Without MAP_SYNC no program relies on it; nor in an immutable file, or one without a name. */
 	if (!(vmf->vma->vm_flags & VM_SYNC) || err == -EPERM || fb_is_gone_for_good(fi))
 		return fb_fault_lower(fi, vmf);
-	/* It can be read where it is; a store comes back here (fb_page_mkwrite()). */
-	if (err == -EBUSY && !(vmf->flags & FAULT_FLAG_WRITE) && patience->busy == FB_READ_TRIES)
+	/*
+	 * It can be read where it is; a store comes back here (fb_page_mkwrite()). If the file system below
+	 * has become read-only (-EROFS), no page that isn't in PMem gets there.
+	 */
+	if (!(vmf->flags & FAULT_FLAG_WRITE) &&
+	    (err == -EROFS || (err == -EBUSY && patience->busy == FB_READ_TRIES)))
 		return fb_fault_lower(fi, vmf);
 	return fb_fault_wait(fi, err, patience);
 }

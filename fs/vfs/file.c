@@ -13,6 +13,7 @@
 #include "../sync/reserve.h"
 #include "../sync/sync.h"
 #include "file.h"
+#include "io.h"
 #include "ioctl.h"
 #include "mmap.h"
 #include "range.h"
@@ -51,6 +52,11 @@ static int fb_flush(struct file *file, fl_owner_t id)
 	return lower->f_op->flush ? lower->f_op->flush(lower, id) : 0;
 }
 
+static int fb_file_fsync(struct file *file, loff_t start, loff_t end, int datasync)
+{
+	return fb_wait_to_sync(FB_I(file_inode(file))) ?: fb_fsync(file, start, end, datasync);
+}
+
 const struct file_operations fb_file_operations = {
 	.owner			= THIS_MODULE,
 	.open			= fb_open,
@@ -60,9 +66,9 @@ const struct file_operations fb_file_operations = {
 	.read_iter		= fb_read_iter,
 	.write_iter		= fb_write_iter,
 	.splice_read		= fb_splice_read,
-	.splice_write		= iter_file_splice_write,
+	.splice_write		= fb_splice_write,
 	.mmap			= fb_mmap,
-	.fsync			= fb_fsync,
+	.fsync			= fb_file_fsync,
 	.fallocate		= fb_fallocate,
 	.fadvise		= fb_fadvise,
 	.copy_file_range	= fb_copy_file_range,

@@ -22,6 +22,7 @@
 #include "../page/record.h"
 #include "../pin/pin.h"
 #include "../sync/reserve.h"
+#include "../sync/stored.h"
 #include "../sync/sync.h"
 #include "../sync/tracker.h"
 #include "../writeback/deferred.h"
@@ -178,6 +179,7 @@ struct inode *fb_iget(struct super_block *sb, struct inode *lower)
 	fb_copy_attr(inode);
 	if (S_ISREG(inode->i_mode)) {
 		i_size_write(inode, i_size_read(lower));
+		fb_stored_come(FB_I(inode));
 		err = fb_served_elsewhere(FB_SB(sb), lower, fb_inode_test) ? -EBUSY :
 		      fb_recover_attach(FB_I(inode));
 		if (err) {
@@ -201,6 +203,8 @@ void fb_evict_inode(struct inode *inode)
 		fb_orphan_deleted(fi);
 	WARN_ON_ONCE(fi->nr_pages || fi->nr_shared);
 	xa_destroy(&fi->index);
+	if (fi->lower)
+		fb_stored_leave(fi);
 	xa_destroy(&fi->stored_below);
 	if (fi->lower)
 		iput(fi->lower);

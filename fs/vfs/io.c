@@ -12,11 +12,66 @@
  */
 #include <linux/uio.h>
 
+#include "../page/copies.h"
+#include "../sync/tracker.h"
 #include "direct.h"
 #include "io.h"
 
 /* fcntl(F_SETFL) may change this one after open. */
 #define FB_SETFL_FLAGS	O_DIRECT
+
+/**
+ * fb_wait_to_begin() - a read or write that may copy to or from PMem begins
+ * @fi: the inode
+ * @iocb: the request
+ * @iter: memory
+ *
+ * A splice calls with its pipe locked, and has waited in fb_wait_to_splice(), if at all. Its memory is the
+ * kernel's, like that of io_uring's registered buffers. But those requests are asynchronous.
+ *
+ * Context: process, without locks. Sleeps.
+ * Return: 0; -EINTR if the task is killed; -EAGAIN if the request doesn't wait.
+ */
+int fb_wait_to_begin(struct fb_inode *fi, struct kiocb *iocb, struct iov_iter *iter)
+{
+	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
+
+	if (!fb_copies_limited(fsb) || (!user_backed_iter(iter) && is_sync_kiocb(iocb)))
+		return 0;
+	return fb_wait_for_copies(fsb, iocb->ki_flags & IOCB_NOWAIT);
+}
+
+/**
+ * fb_wait_to_splice() - a splice that may copy to or from PMem begins
+ * @fi: the inode
+ * @pipe: is held up only if it is the task's own, sendfile()'s. Others are locked, and other tasks may have
+ *	them
+ *
+ * Context: process, without locks that another task may want. Sleeps.
+ * Return: 0; -EINTR if the task is killed.
+ */
+int fb_wait_to_splice(struct fb_inode *fi, const struct pipe_inode_info *pipe)
+{
+	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
+
+	if (pipe != current->splice_pipe || !fb_has_pages(fi) || !fb_copies_limited(fsb))
+		return 0;
+	return fb_wait_for_copies(fsb, false);
+}
+
+/**
+ * fb_wait_to_sync() - a sync call that may move pages to PMem begins
+ * @fi: the inode
+ *
+ * Context: process, without locks. Sleeps.
+ * Return: 0; -EINTR if the task is killed.
+ */
+int fb_wait_to_sync(struct fb_inode *fi)
+{
+	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
+
+	return fb_copies_limited(fsb) && !fb_track_empty(&fi->tracker) ? fb_sync_wait_for_copies(fsb) : 0;
+}
 
 /**
  * fb_still_bad() - fault the user's memory in after a copy has failed

@@ -12,6 +12,9 @@
 /* How much of the user's buffer is faulted in at once, in bytes. */
 #define FB_FAULT_WINDOW	SZ_1M
 
+int fb_wait_to_begin(struct fb_inode *fi, struct kiocb *iocb, struct iov_iter *iter);
+int fb_wait_to_splice(struct fb_inode *fi, const struct pipe_inode_info *pipe);
+int fb_wait_to_sync(struct fb_inode *fi);
 bool fb_still_bad(struct kiocb *iocb, struct iov_iter *iter, size_t window);
 struct file *fb_lower_file_now(struct file *file);
 

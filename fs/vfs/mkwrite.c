@@ -3,7 +3,8 @@
  * Stores to pages of mappings: a page becomes writable.
  *
  *   - page_mkwrite comes with a folio that was mapped before or is about to be:
- *     it looks up again, since the page may have moved between;
+ *     it looks up again, since the page may have moved between. In older kernels a DAX page may come that
+ *     way, too; it goes on as in pfn_mkwrite;
  *   - pfn_mkwrite marks the page and sets a writable entry itself, in one hold of io_sem.
  *     The VFS would set the entry later. By then the page may have been flushed or copied below, and
  *     mapped again, and the VFS can't tell an equal entry from the one it knew.
@@ -18,6 +19,7 @@
 #include <linux/mm.h>
 
 #include "../../compat/dax.h"
+#include "../page/copies.h"
 #include "../page/index.h"
 #include "../page/page.h"
 #include "../pin/vma.h"
@@ -113,6 +115,7 @@ static int fb_store_page(struct fb_inode *fi, struct vm_fault *vmf, bool mapped,
 			*ret = VM_FAULT_SIGBUS;
 			return 0;
 		}
+		fb_copied(FB_SB(fi->vfs_inode.i_sb), FB_MAPPED_STORES, PAGE_SIZE);
 		if (mapped)
 			unmap_mapping_pages(fi->lower->i_mapping, vmf->pgoff, 1, false);
 		*ret = fb_map_dax_writable(fi, page, vmf);
@@ -212,8 +215,11 @@ static vm_fault_t fb_folio_mkwrite(struct fb_inode *fi, struct vm_fault *vmf)
 }
 
 /**
- * fb_page_mkwrite() - a volatile page of a mapping is about to be stored to
+ * fb_page_mkwrite() - a page of a mapping is about to be stored to, mostly a volatile one
  * @vmf: the fault
+ *
+ * In older kernels an entry of a DAX page that is counted (compat/dax.h) comes here, too. So does that of a
+ * volatile page that has moved since.
  *
  * Return: VM_FAULT_LOCKED with the folio locked; VM_FAULT_NOPAGE for a new look; or an error.
  */
@@ -223,13 +229,15 @@ vm_fault_t fb_page_mkwrite(struct vm_fault *vmf)
 	vm_fault_t ret = VM_FAULT_NOPAGE;
 	struct fb_range range;
 
+	if (fb_page_find(fi, vmf->pgoff))
+		return fb_pfn_mkwrite(vmf);
 	sb_start_pagefault(fi->vfs_inode.i_sb);
 	if (fb_lock_page_range(fi, &range, vmf->pgoff)) {
 		ret = VM_FAULT_SIGBUS;
 		goto out;
 	}
 	if (fb_page_find(fi, vmf->pgoff)) {
-		/* It has moved: look again. */
+		/* It has just moved: look again. */
 	} else if ((vmf->vma->vm_flags & VM_SYNC) && !fb_is_gone_for_good(fi)) {
 		/* Mapped to be read while the file was immutable: a store takes a page in PMem. */
 		if (IS_IMMUTABLE(&fi->vfs_inode))
@@ -246,7 +254,7 @@ out:
 }
 
 /**
- * fb_pfn_mkwrite() - a page that is mapped by number, a DAX page, is about to be stored to
+ * fb_pfn_mkwrite() - a DAX page is about to be stored to
  * @vmf: the fault
  *
  * Return: VM_FAULT_NOPAGE: the entry is writable, or has gone; or an error.

@@ -11,6 +11,7 @@
 #include <linux/mm.h>
 
 #include "../../compat/backing.h"
+#include "../../compat/dax.h"
 #include "../../compat/mmap.h"
 #include "../lower/lower.h"
 #include "../page/record.h"
@@ -18,6 +19,7 @@
 #include "../sync/promote.h"
 #include "../sync/sync.h"
 #include "fault.h"
+#include "io.h"
 #include "mkwrite.h"
 #include "mmap.h"
 
@@ -102,7 +104,8 @@ static int fb_vma_file_fsync(struct file *file, loff_t start, loff_t end, int da
 
 	if (IS_ERR(lower))
 		return PTR_ERR(lower);
-	err = fb_sync_inode(FB_I(inode), file, lower, start, end, datasync);
+	err = fb_wait_to_sync(FB_I(inode)) ?:
+	      fb_sync_inode(FB_I(inode), file, lower, start, end, datasync);
 	fput(lower);
 	lower_err = file_check_and_advance_wb_err(file);
 	upper_err = fb_vma_file_error(file, inode);
@@ -137,6 +140,25 @@ static const struct file_operations fb_vma_file_operations = {
 	.fadvise	= fb_vma_file_fadvise,
 };
 
+/*
+ * The lower file for a mapping. Its user path has to lead to our inode, for faults find the inode by it. If
+ * @file is itself the backing file of a file system above (overlayfs), the kernel would hand on the path
+ * there. So then the lower file is opened on behalf of an upper file that is no backing file.
+ */
+static struct file *fb_open_mapped(struct file *file)
+{
+	struct file *own, *backing;
+
+	if (!(file->f_mode & FMODE_BACKING))
+		return fb_open_lower(file, file_inode(file));
+	own = dentry_open(&file->f_path, file->f_flags, file->f_cred);
+	if (IS_ERR(own))
+		return own;
+	backing = fb_open_lower(own, file_inode(own));
+	fput(own);
+	return backing;
+}
+
 /**
  * fb_mmap() - mmap(2)
  * @file: upper file
@@ -160,7 +182,7 @@ int fb_mmap(struct file *file, struct vm_area_struct *vma)
 
 	if (sync && (!fb_may_cache(fi) || (!fi->vfs_inode.i_nlink && READ_ONCE(fi->file) == FB_NO_FILE)))
 		return -EOPNOTSUPP;
-	backing = fb_open_lower(file, file_inode(file));
+	backing = fb_open_mapped(file);
 	if (IS_ERR(backing))
 		return PTR_ERR(backing);
 	replace_fops(backing, fops_get(&fb_vma_file_operations));
@@ -173,6 +195,7 @@ int fb_mmap(struct file *file, struct vm_area_struct *vma)
 		return err;
 	if (sync) {
 		vm_flags_set(vma, VM_SYNC);
+		compat_no_recency(vma->vm_file);
 		set_bit(FB_DAX_MAPPED, &fi->flags);
 		fb_promote_mapped(fi, vma->vm_pgoff, vma->vm_pgoff + vma_pages(vma) - 1);
 	}

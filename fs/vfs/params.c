@@ -10,10 +10,13 @@
 #include "params.h"
 
 enum { FB_OPT_CACHE, FB_OPT_MODE, FB_OPT_PIN_LIMIT, FB_OPT_PIN_LIMIT_USER, FB_OPT_ALLOW_VOLATILE_CACHE,
-	FB_OPT_ZERO_FREED, FB_OPT_NAMES, FB_OPT_WRITEBACK_AGE };
+	FB_OPT_ZERO_FREED, FB_OPT_NAMES, FB_OPT_WRITEBACK_AGE, FB_OPT_COPY_LIMIT, FB_OPT_COPY_LIMIT_USER,
+	FB_OPT_COPY_TASKS };
 
 #define FB_AGE_DEFAULT	30
 #define FB_AGE_MAX	86400
+#define FB_COPY_LIMIT_MIN	SZ_64K
+#define FB_COPY_TASKS_MAX	1024
 
 /* What becomes of a name log that a crash left. */
 enum { FB_NAMES_REPLAY, FB_NAMES_DISCARD };
@@ -39,6 +42,9 @@ const struct fs_parameter_spec fb_parameters[] = {
 	fsparam_flag("zero_freed", FB_OPT_ZERO_FREED),
 	fsparam_enum("names", FB_OPT_NAMES, fb_names_actions),
 	fsparam_u32("writeback_age", FB_OPT_WRITEBACK_AGE),
+	fsparam_string("copy_limit", FB_OPT_COPY_LIMIT),
+	fsparam_string("copy_limit_user", FB_OPT_COPY_LIMIT_USER),
+	fsparam_u32("copy_tasks", FB_OPT_COPY_TASKS),
 	{}
 };
 
@@ -60,6 +66,17 @@ static int fb_parse_size(struct fs_context *fc, struct fs_parameter *param, u64 
 	if (*end || end == param->string || *size == FB_NO_LIMIT)
 		return invalf(fc, "forebay: %s=%s is no size; 64M is one", param->key, param->string);
 	return 0;
+}
+
+/* The same of bytes a second; 0 is no limit. */
+static int fb_parse_rate(struct fs_context *fc, struct fs_parameter *param, u64 *rate)
+{
+	int err = fb_parse_size(fc, param, rate);
+
+	if (!err && *rate && *rate < FB_COPY_LIMIT_MIN)
+		return invalf(fc, "forebay: %s=%s is less than %u bytes a second; 0 is no limit",
+			      param->key, param->string, FB_COPY_LIMIT_MIN);
+	return err;
 }
 
 /**
@@ -88,6 +105,16 @@ int fb_parse_param(struct fs_context *fc, struct fs_parameter *param)
 		return fb_parse_size(fc, param, &opt->pin_limit);
 	case FB_OPT_PIN_LIMIT_USER:
 		return fb_parse_size(fc, param, &opt->pin_limit_user);
+	case FB_OPT_COPY_LIMIT:
+		return fb_parse_rate(fc, param, &opt->copy_limits.all);
+	case FB_OPT_COPY_LIMIT_USER:
+		return fb_parse_rate(fc, param, &opt->copy_limits.user);
+	case FB_OPT_COPY_TASKS:
+		opt->copy_limits.tasks = result.uint_32;
+		if (opt->copy_limits.tasks > FB_COPY_TASKS_MAX)
+			return invalf(fc, "forebay: copy_tasks=%s is more than %u; 0 is no bound",
+				      param->string, FB_COPY_TASKS_MAX);
+		return 0;
 	case FB_OPT_ALLOW_VOLATILE_CACHE:
 		opt->allow_volatile_cache = true;
 		return 0;
@@ -154,6 +181,26 @@ void fb_set_writeback_age(struct fb_sb *fsb, struct fs_context *fc)
 		WRITE_ONCE(fsb->writeback_age, FB_AGE_DEFAULT);
 	if (fsb->writeback_age)
 		mod_delayed_work(fsb->wq, &fsb->age_work, fb_age_step(fsb->writeback_age));
+}
+
+/**
+ * fb_alloc_options() - options that ask for nothing
+ *
+ * Return: the options, or NULL.
+ */
+struct fb_options *fb_alloc_options(void)
+{
+	struct fb_options *opt = kzalloc(sizeof(*opt), GFP_KERNEL);
+
+	if (!opt)
+		return NULL;
+	opt->pin_limit = FB_NO_LIMIT;
+	opt->pin_limit_user = FB_NO_LIMIT;
+	opt->copy_limits.all = FB_NO_LIMIT;
+	opt->copy_limits.user = FB_NO_LIMIT;
+	opt->copy_limits.tasks = FB_TASKS_AS_IS;
+	opt->writeback_age = FB_AGE_AS_IS;
+	return opt;
 }
 
 /**

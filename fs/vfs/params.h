@@ -13,6 +13,7 @@ const char *fb_mode_name(enum fb_mode mode);
 int fb_parse_param(struct fs_context *fc, struct fs_parameter *param);
 int fb_set_pin_limits(struct fb_sb *fsb, struct fs_context *fc);
 void fb_set_writeback_age(struct fb_sb *fsb, struct fs_context *fc);
+struct fb_options *fb_alloc_options(void);
 void fb_free_options(struct fs_context *fc);
 
 #endif

@@ -6,6 +6,9 @@
  * Other changes can be made by the lower file system alone. Such a call first
  * makes the lower file primary for the range (fb_evict_range(): written back,
  * durable, invalidated), and then passes to the lower file system.
+ *
+ * A clone is a copy as of one moment: the lower file system locks both files for it. So here, too, both are
+ * locked from the time when the source's pages are written back.
  */
 #include <linux/cred.h>
 #include <linux/falloc.h>
@@ -80,7 +83,7 @@ static int fb_moved(struct fb_inode *fi, struct file *lower, int err)
 		fb_truncate_end(fi, i_size_read(&fi->vfs_inode));
 		return err;
 	}
-	err = vfs_fsync(lower, 1);
+	err = fb_fsync_lower(lower, 1);
 	down_write(&fi->io_sem);
 	fb_truncate_end(fi, i_size_read(fi->lower));
 	fb_size_moved_below(fi, err ? 0 : i_size_read(fi->lower));
@@ -128,76 +131,136 @@ unlock:
 	return err;
 }
 
-/* Brings the lower file up to date as a source; pages stay. @len 0 is up to the end. */
+/* The last byte of a range; @len 0 is up to the end of the file. */
+static loff_t fb_last_byte(loff_t pos, loff_t len)
+{
+	return len ? pos + len - 1 : LLONG_MAX;
+}
+
+/* Brings the lower file up to date as a source, without a lock; pages stay. */
 static int fb_prepare_source(struct fb_inode *fi, loff_t pos, loff_t len)
 {
-	loff_t end = len ? pos + len - 1 : LLONG_MAX;
+	pgoff_t last = fb_last_byte(pos, len) >> PAGE_SHIFT;
 
-	return fb_has_pages(fi) ? fb_writeback_range(fi, pos >> PAGE_SHIFT, end >> PAGE_SHIFT) : 0;
-}
-
-/* Locks a file as the target of a copy, with the lower file primary in the range. @changes: contents do. */
-static int fb_begin_target(struct file *file, struct fb_range *range, loff_t pos, loff_t len, bool changes)
-{
-	struct inode *inode = file_inode(file);
-	int err = 0;
-
-	inode_lock(inode);
-	if (changes)
-		err = file_remove_privs(file);
-	if (!err)
-		err = fb_hand_over(FB_I(inode), range, pos, len ? pos + len - 1 : LLONG_MAX, true);
-	if (err)
-		inode_unlock(inode);
-	else
-		fb_zero_last(FB_I(inode));
-	return err;
-}
-
-static void fb_end_target(struct file *file, struct fb_range *range)
-{
-	fb_take_back(FB_I(file_inode(file)), range);
-	inode_unlock(file_inode(file));
+	return fb_has_pages(fi) ? fb_writeback_range(fi, pos >> PAGE_SHIFT, last) : 0;
 }
 
 ssize_t fb_copy_file_range(struct file *in, loff_t pos_in, struct file *out, loff_t pos_out, size_t len,
 			   unsigned int flags)
 {
+	struct fb_inode *source = FB_I(file_inode(in)), *target = FB_I(file_inode(out));
 	struct fb_range range;
 	ssize_t ret;
 
-	ret = fb_prepare_source(FB_I(file_inode(in)), pos_in, len) ?:
-	      fb_begin_target(out, &range, pos_out, len, true);
+	ret = fb_prepare_source(source, pos_in, len);
 	if (ret)
 		return ret;
-	ret = vfs_copy_file_range(fb_lower_file(in), pos_in, fb_lower_file(out), pos_out, len, flags);
-	fb_end_target(out, &range);
+	inode_lock(&target->vfs_inode);
+	ret = file_remove_privs(out) ?:
+	      fb_hand_over(target, &range, pos_out, fb_last_byte(pos_out, len), true);
+	if (!ret) {
+		fb_zero_last(target);
+		ret = vfs_copy_file_range(fb_lower_file(in), pos_in, fb_lower_file(out), pos_out, len, flags);
+		fb_take_back(target, &range);
+	}
+	inode_unlock(&target->vfs_inode);
 	return ret;
+}
+
+/* What a clone or a deduplication has locked besides both inodes' i_rwsem. */
+struct fb_remap {
+	struct fb_inode *source, *target;	/* may be one */
+	struct fb_range from, to;		/* of one file: to alone, for both */
+};
+
+/* Takes wb_lock and the range of the source, whose pages are below afterwards. */
+static int fb_remap_hold_source(struct fb_remap *remap, pgoff_t first, pgoff_t last)
+{
+	struct fb_inode *fi = remap->source;
+	int err;
+
+	lockdep_assert_held_write(&fi->vfs_inode.i_rwsem);
+	mutex_lock_nested(&fi->wb_lock, SINGLE_DEPTH_NESTING);
+	fb_range_lock(&fi->ranges, &remap->from, first, last, FB_RANGE_EXCLUSIVE | FB_RANGE_SECOND);
+	err = fb_has_pages(fi) ? fb_settle_range(fi, first, last) : 0;
+	if (err) {
+		fb_range_unlock(&fi->ranges, &remap->from);
+		mutex_unlock(&fi->wb_lock);
+	}
+	return err;
+}
+
+/*
+ * Locks both files so that the source is as of one moment, as the lower file system has it: no write, store
+ * or move of the source is between what was written back and what is cloned.
+ */
+static int fb_remap_begin(struct fb_remap *remap, loff_t pos_in, loff_t pos_out, loff_t len)
+{
+	loff_t end_in = fb_last_byte(pos_in, len), end_out = fb_last_byte(pos_out, len);
+	struct fb_inode *target = remap->target;
+	int err;
+
+	if (remap->source != target) {
+		err = fb_hand_over(target, &remap->to, pos_out, end_out, true);
+		if (err)
+			return err;
+		err = fb_remap_hold_source(remap, pos_in >> PAGE_SHIFT, end_in >> PAGE_SHIFT);
+	} else {
+		err = fb_hand_over(target, &remap->to, min(pos_in, pos_out), max(end_in, end_out), false);
+		if (err)
+			return err;
+		if (fb_has_pages(target))
+			err = fb_settle_range(target, pos_in >> PAGE_SHIFT, end_in >> PAGE_SHIFT) ?:
+			      fb_evict_range(target, pos_out >> PAGE_SHIFT, end_out >> PAGE_SHIFT);
+	}
+	if (err)
+		fb_take_back(target, &remap->to);
+	else
+		fb_zero_last(target);
+	return err;
+}
+
+static void fb_remap_end(struct fb_remap *remap)
+{
+	if (remap->source != remap->target) {
+		fb_range_unlock(&remap->source->ranges, &remap->from);
+		mutex_unlock(&remap->source->wb_lock);
+	}
+	fb_take_back(remap->target, &remap->to);
 }
 
 loff_t fb_remap_file_range(struct file *in, loff_t pos_in, struct file *out, loff_t pos_out, loff_t len,
 			   unsigned int flags)
 {
+	struct inode *source = file_inode(in), *target = file_inode(out);
+	struct fb_remap remap = { .source = FB_I(source), .target = FB_I(target) };
 	bool dedup = flags & REMAP_FILE_DEDUP;
-	struct fb_range range;
 	loff_t ret;
 
 	if (flags & ~(REMAP_FILE_DEDUP | REMAP_FILE_ADVISORY))
 		return -EINVAL;
 	if (!fb_lower_file(out)->f_op->remap_file_range)	/* before anything changes */
 		return dedup ? -EINVAL : -EOPNOTSUPP;
-	/* Deduplication leaves the contents as they are. So the set-user-ID bit and capabilities stay. */
-	ret = fb_prepare_source(FB_I(file_inode(in)), pos_in, len) ?:
-	      fb_begin_target(out, &range, pos_out, len, !dedup);
+	/* Most of it, before the source's writers have to wait. */
+	ret = fb_prepare_source(remap.source, pos_in, len);
 	if (ret)
 		return ret;
+	lock_two_nondirectories(source, target);
+	/* Deduplication leaves the contents as they are. So the set-user-ID bit and capabilities stay. */
+	ret = dedup ? 0 : file_remove_privs(out);
+	if (!ret)
+		ret = fb_remap_begin(&remap, pos_in, pos_out, len);
+	if (ret)
+		goto unlock;
 	if (dedup)
 		ret = vfs_dedupe_file_range_one(fb_lower_file(in), pos_in, fb_lower_file(out), pos_out, len,
 						flags);
 	else
 		ret = vfs_clone_file_range(fb_lower_file(in), pos_in, fb_lower_file(out), pos_out, len,
 					   flags);
-	fb_end_target(out, &range);
+	fb_remap_end(&remap);
+unlock:
+	unlock_two_nondirectories(source, target);
 	return ret;
 }
 

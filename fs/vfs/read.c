@@ -12,6 +12,7 @@
 #include <linux/uio.h>
 
 #include "../../compat/backing.h"
+#include "../page/copies.h"
 #include "../page/index.h"
 #include "../page/page.h"
 #include "../page/size.h"
@@ -111,6 +112,7 @@ static ssize_t fb_read_dax(struct fb_inode *fi, struct kiocb *iocb, struct iov_i
 	iocb->ki_pos += copied;
 	if (!copied)
 		return fault_in_iov_iter_writeable(to, len) == len ? -EFAULT : -ERESTART;
+	fb_copied(fsb, FB_COPIED_OUT, copied);
 	return copied;
 }
 
@@ -207,6 +209,11 @@ ssize_t fb_read_iter(struct kiocb *iocb, struct iov_iter *to)
 
 	if (!iov_iter_count(to))
 		return 0;
+	if (fb_has_pages(fi)) {
+		ret = fb_wait_to_begin(fi, iocb, to);
+		if (ret)
+			return ret;
+	}
 	while (!done && !fatal_signal_pending(current) &&
 	       fb_may_end_later(fi, iocb, iov_iter_count(to))) {
 		ret = fb_read_some(fi, iocb, to);
@@ -253,6 +260,9 @@ ssize_t fb_splice_read(struct file *in, loff_t *pos, struct pipe_inode_info *pip
 	if (*pos >= size || !len)
 		return 0;
 	len = min_t(loff_t, len, size - *pos);
+	ret = fb_wait_to_splice(fi, pipe);
+	if (ret)
+		return ret;
 	ret = fb_range_lock(&fi->ranges, &range, *pos >> PAGE_SHIFT, (*pos + len - 1) >> PAGE_SHIFT,
 			    FB_RANGE_KILLABLE);
 	if (ret)

@@ -26,12 +26,14 @@
 #include "../lower/lower.h"
 #include "../names/log.h"
 #include "../page/alloc.h"
+#include "../page/copies.h"
 #include "../page/device.h"
 #include "../page/walk.h"
 #include "../pin/pin.h"
 #include "../replay/replay.h"
 #include "../sync/cost.h"
 #include "../sync/latency.h"
+#include "../sync/stored.h"
 #include "../sync/syncfs.h"
 #include "../writeback/age.h"
 #include "../writeback/deferred.h"
@@ -187,6 +189,7 @@ static int fb_fill_super(struct super_block *sb, struct fs_context *fc)
 	sb->s_flags |= SB_ACTIVE;
 	queue_work(fsb->wq, &fsb->recover_work);
 	fb_set_writeback_age(fsb, fc);
+	fb_set_copy_limits(fsb, &opt->copy_limits);
 	return 0;
 }
 
@@ -212,8 +215,10 @@ static struct fb_sb *fb_alloc_sb(void)
 	mutex_init(&fsb->deleted_lock);
 	INIT_LIST_HEAD(&fsb->file_owned);
 	INIT_LIST_HEAD(&fsb->turns);
+	INIT_LIST_HEAD(&fsb->left);
 	spin_lock_init(&fsb->pins.lock);
 	INIT_LIST_HEAD(&fsb->pins.users);
+	fb_copies_init(fsb);
 	INIT_LIST_HEAD(&fsb->mounts);
 	init_waitqueue_head(&fsb->space_wait);
 	init_rwsem(&fsb->changes);
@@ -257,9 +262,11 @@ static void fb_free_sb(struct fb_sb *fsb)
 	destroy_workqueue(fsb->mounter_wq);
 	fb_recover_free(fsb);
 	fb_orphans_free(fsb);
+	fb_left_forget(fsb, true);
 	fb_cache_close(fsb);
 	fb_forget_lower(fsb);
 	fb_vm_ops_free(fsb);
+	fb_copies_free(fsb);
 	percpu_counter_destroy_many(fsb->counters, FB_NR_COUNTERS);
 	fb_latencies_free(fsb);
 	put_cred(fsb->space_cred);
@@ -310,6 +317,7 @@ static int fb_reconfigure(struct fs_context *fc)
 	if (err)
 		return err;
 	fb_set_writeback_age(fsb, fc);
+	fb_set_copy_limits(fsb, &opt->copy_limits);
 	WRITE_ONCE(fsb->mode, opt->mode);
 	return 0;
 }
@@ -324,13 +332,10 @@ static const struct fs_context_operations fb_context_operations = {
 /* Begins a mount or a remount. */
 static int fb_init_fs_context(struct fs_context *fc)
 {
-	struct fb_options *opt = kzalloc(sizeof(*opt), GFP_KERNEL);
+	struct fb_options *opt = fb_alloc_options();
 
 	if (!opt)
 		return -ENOMEM;
-	opt->pin_limit = FB_NO_LIMIT;
-	opt->pin_limit_user = FB_NO_LIMIT;
-	opt->writeback_age = FB_AGE_AS_IS;
 	if (fc->purpose == FS_CONTEXT_FOR_RECONFIGURE)
 		opt->mode = FB_SB(fc->root->d_sb)->mode;
 	fc->fs_private = opt;

@@ -18,13 +18,15 @@ struct fb_attribute {
 	ssize_t (*show)(struct fb_sb *fsb, char *buf);
 };
 
-#define FB_ATTRIBUTE(file, format, value)					\
+#define FB_ATTRIBUTE_MODE(file, access, format, value)				\
 static ssize_t file##_show(struct fb_sb *fsb, char *buf)			\
 {										\
 	return sysfs_emit(buf, format "\n", value);				\
 }										\
 static const struct fb_attribute fb_attr_##file = {				\
-	.attr = { .name = #file, .mode = 0444 }, .show = file##_show }
+	.attr = { .name = #file, .mode = access }, .show = file##_show }
+
+#define FB_ATTRIBUTE(file, format, value)	FB_ATTRIBUTE_MODE(file, 0444, format, value)
 
 #define FB_COUNTER_ATTRIBUTE(file, counter)					\
 	FB_ATTRIBUTE(file, "%lld", percpu_counter_sum_positive(&fsb->counters[counter]))
@@ -62,6 +64,18 @@ FB_COUNTER_ATTRIBUTE(pages_written_back, FB_PAGES_WRITTEN_BACK);
 FB_COUNTER_ATTRIBUTE(pages_reclaimed, FB_PAGES_RECLAIMED);
 FB_COUNTER_ATTRIBUTE(cache_full, FB_CACHE_FULL);
 FB_COUNTER_ATTRIBUTE(writeback_errors, FB_WRITEBACK_ERRORS);
+
+/* For root: around a read, they would tell whether it found pages in PMem. */
+#define FB_BYTES_ATTRIBUTE(file, counter)					\
+	FB_ATTRIBUTE_MODE(file, 0400, "%lld", percpu_counter_sum_positive(&fsb->counters[counter]))
+
+FB_BYTES_ATTRIBUTE(copied_in, FB_COPIED_IN);
+FB_BYTES_ATTRIBUTE(copied_out, FB_COPIED_OUT);
+FB_BYTES_ATTRIBUTE(copied_back, FB_COPIED_BACK);
+FB_BYTES_ATTRIBUTE(mapped_stores, FB_MAPPED_STORES);
+FB_ATTRIBUTE_MODE(copy_limit, 0400, "%llu", READ_ONCE(fsb->copies.limits.all));
+FB_ATTRIBUTE_MODE(copy_limit_user, 0400, "%llu", READ_ONCE(fsb->copies.limits.user));
+FB_ATTRIBUTE_MODE(copy_tasks, 0400, "%u", READ_ONCE(fsb->copies.limits.tasks));
 
 /* none, on, off (for a moment), or why the file system below can't have a log. */
 static ssize_t names_state_show(struct fb_sb *fsb, char *buf)
@@ -119,6 +133,9 @@ static const struct attribute *fb_attrs[] = {
 	&fb_attr_last_error.attr, &fb_attr_pages_recovered.attr, &fb_attr_syncs_absorbed.attr,
 	&fb_attr_syncs_lower.attr, &fb_attr_pages_absorbed.attr, &fb_attr_pages_written_back.attr,
 	&fb_attr_pages_reclaimed.attr, &fb_attr_cache_full.attr, &fb_attr_writeback_errors.attr,
+	&fb_attr_copied_in.attr, &fb_attr_copied_out.attr, &fb_attr_copied_back.attr,
+	&fb_attr_mapped_stores.attr, &fb_attr_copy_limit.attr, &fb_attr_copy_limit_user.attr,
+	&fb_attr_copy_tasks.attr,
 	&fb_attr_names_state.attr, &fb_attr_names_size.attr, &fb_attr_names_used.attr,
 	&fb_attr_names_recorded.attr, &fb_attr_names_barriers.attr, &fb_attr_names_switched_off.attr,
 	&fb_attr_names_replayed.attr,

@@ -13,6 +13,7 @@
 
 #include "../../compat/attr.h"
 #include "../../compat/backing.h"
+#include "../page/copies.h"
 #include "../page/index.h"
 #include "../page/page.h"
 #include "../page/record.h"
@@ -146,11 +147,8 @@ static void fb_update_time(struct file *file)
 	file_end_write(lower);
 }
 
-/*
- * Writes DAX pages from the position on, as many as one hold of io_sem is good for. -ESTALE: there is none.
- * -EBUSY: the page is about to leave PMem. -ENOSPC: there may be no space for it below.
- */
-static ssize_t fb_write_dax(struct fb_inode *fi, struct kiocb *iocb, struct iov_iter *from)
+/* As many pages as one hold of io_sem is good for. */
+static ssize_t fb_write_pages(struct fb_inode *fi, struct kiocb *iocb, struct iov_iter *from)
 {
 	unsigned int pages = FB_WRITE_PAGES;
 	ssize_t done = 0, ret;
@@ -175,9 +173,28 @@ static ssize_t fb_write_dax(struct fb_inode *fi, struct kiocb *iocb, struct iov_
 	} while (ret > 0 && iov_iter_count(from) && --pages);
 	pagefault_enable();
 	up_read(&fi->io_sem);
-	if (done)
-		fb_update_time(iocb->ki_filp);
 	return done ?: ret;
+}
+
+/*
+ * Writes DAX pages from the position on, when the task may copy. -ESTALE: there is none. -EBUSY: the page is
+ * about to leave PMem. -ENOSPC: there may be no space for it below.
+ */
+static ssize_t fb_write_dax(struct fb_inode *fi, struct kiocb *iocb, struct iov_iter *from)
+{
+	struct fb_sb *fsb = FB_SB(fi->vfs_inode.i_sb);
+	int slots = fb_copy_begin(fi, iocb->ki_flags & IOCB_NOWAIT);
+	ssize_t ret;
+
+	if (slots < 0)
+		return slots;
+	ret = fb_write_pages(fi, iocb, from);
+	fb_copy_end(fsb, slots);
+	if (ret > 0) {
+		fb_copied(fsb, FB_COPIED_IN, ret);
+		fb_update_time(iocb->ki_filp);
+	}
+	return ret;
 }
 
 /* Waits until the page at the position has left PMem, or may stay. */
@@ -338,6 +355,11 @@ ssize_t fb_write_iter(struct kiocb *iocb, struct iov_iter *from)
 	ssize_t ret;
 	int err;
 
+	if (fb_has_pages(fi) || iocb_is_dsync(iocb)) {
+		ret = fb_wait_to_begin(fi, iocb, from);
+		if (ret)
+			return ret;
+	}
 	ret = fb_lock_write(fi, iocb, iov_iter_count(from), &shared);
 	if (ret)
 		return ret;
@@ -354,4 +376,21 @@ ssize_t fb_write_iter(struct kiocb *iocb, struct iov_iter *from)
 			return err;
 	}
 	return ret;
+}
+
+/**
+ * fb_splice_write() - splice(2) and sendfile(2) to a file
+ * @pipe: has the pages
+ * @out: upper file
+ * @pos: where; moves on
+ * @len: bytes
+ * @flags: SPLICE_F_*
+ *
+ * Return: bytes, or an error.
+ */
+ssize_t fb_splice_write(struct pipe_inode_info *pipe, struct file *out, loff_t *pos, size_t len,
+			unsigned int flags)
+{
+	return fb_wait_to_splice(FB_I(file_inode(out)), pipe) ?:
+	       iter_file_splice_write(pipe, out, pos, len, flags);
 }

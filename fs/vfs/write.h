@@ -6,5 +6,7 @@
 #include "../forebay.h"
 
 ssize_t fb_write_iter(struct kiocb *iocb, struct iov_iter *from);
+ssize_t fb_splice_write(struct pipe_inode_info *pipe, struct file *out, loff_t *pos, size_t len,
+			unsigned int flags);
 
 #endif

@@ -3,6 +3,7 @@
  * Pages leave PMem, and a file record that has nothing left to say goes with the last of them.
  *
  *	fb_invalidate_range()	what the lower file has, or shall lose: in whatever state
+ *	fb_settle_range()	written back, to the last byte; the pages stay
  *	fb_evict_range()	the lower file becomes primary: written back first
  *	fb_evict_unpinned()	a user needs a range in PMem no more: written back first; what is pinned or
  *				locked stays, and what a task may be storing to by a reference
@@ -104,30 +105,43 @@ static void fb_evict_record_and_time(struct fb_inode *fi)
 }
 
 /**
- * fb_evict_range() - the lower file becomes primary for a range
+ * fb_settle_range() - the lower file gets what a range has; the pages stay
  * @fi: the inode
  * @first: first page
  * @last: last page
  *
  * A task that was changing a page when the range was locked ends before the first batch begins, and makes
  * a second turn necessary at most. Pages that are not clean then may be changing, by references that tasks
- * have (sync/stored.c). They go, too: the copy below is as good as any.
+ * have (sync/stored.c).
+ *
+ * Context: process, under wb_lock and with the range locked exclusively. Takes io_sem.
+ * Return: 0; or why pages could not be written back.
+ */
+int fb_settle_range(struct fb_inode *fi, pgoff_t first, pgoff_t last)
+{
+	lockdep_assert_held(&fi->wb_lock);
+	return fb_writeback_locked(fi, first, last) ?: fb_writeback_locked(fi, first, last);
+}
+
+/**
+ * fb_evict_range() - the lower file becomes primary for a range
+ * @fi: the inode
+ * @first: first page
+ * @last: last page
+ *
+ * Pages that may be changing go, too: the copy below is as good as any.
  *
  * Context: process, under wb_lock and with the range locked exclusively. Takes io_sem.
  * Return: 0; or why pages could not be written back: then all are still here.
  */
 int fb_evict_range(struct fb_inode *fi, pgoff_t first, pgoff_t last)
 {
-	int err;
+	int err = fb_settle_range(fi, first, last);
 
 	lockdep_assert_held(&fi->wb_lock);
-	for (unsigned int turn = 0; turn < 2; turn++) {
-		err = fb_writeback_locked(fi, first, last);
-		if (err)
-			return err;
-	}
-	fb_invalidate_range(fi, first, last);
-	return 0;
+	if (!err)
+		fb_invalidate_range(fi, first, last);
+	return err;
 }
 
 /* Evicts up to a batch of clean pages from *index on; returns whether there may be more. */

@@ -7,6 +7,7 @@
 
 void fb_invalidate_range(struct fb_inode *fi, pgoff_t first, pgoff_t last);
 void fb_evict_record(struct fb_inode *fi);
+int fb_settle_range(struct fb_inode *fi, pgoff_t first, pgoff_t last);
 int fb_evict_range(struct fb_inode *fi, pgoff_t first, pgoff_t last);
 void fb_evict_for_reclaim(struct fb_inode *fi);
 int fb_evict_unpinned(struct fb_inode *fi, pgoff_t first, pgoff_t last, struct forebay_dropped *result);

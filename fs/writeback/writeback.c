@@ -25,6 +25,7 @@
 
 #include "../lower/lower.h"
 #include "../page/bad.h"
+#include "../page/copies.h"
 #include "../page/index.h"
 #include "../page/size.h"
 #include "../page/record.h"
@@ -105,6 +106,8 @@ static unsigned int fb_batch_read(struct fb_inode *fi, struct fb_batch *batch, u
 		}
 		break;
 	}
+	if (to > from)
+		fb_copied(fsb, FB_COPIED_BACK, (to - from) * PAGE_SIZE);
 	return to;
 }
 
@@ -201,7 +204,7 @@ static int fb_batch_write(struct fb_inode *fi, struct fb_batch *batch)
 
 	if (err || FB_BREAK_ORDER)
 		return err;
-	err = vfs_fsync(fi->wb_file, !times_too) ?: filemap_check_wb_err(mapping, before);
+	err = fb_fsync_lower(fi->wb_file, !times_too) ?: filemap_check_wb_err(mapping, before);
 	if (!err && !times_too)
 		fb_cost_lower(FB_SB(fi->vfs_inode.i_sb), bitmap_weight(batch->changed, batch->nr), start_ns);
 	if (!err)

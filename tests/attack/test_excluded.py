@@ -18,6 +18,9 @@ ADD_KEY, SET_POLICY = 0xC0506617, 0x800C6613
 MARK = b"a secret that must not be found in PMem "
 
 
+KEY = os.urandom(64)
+
+
 def add_key(fd, key):
     """FS_IOC_ADD_ENCRYPTION_KEY; returns the key's identifier."""
     argument = bytearray(struct.pack("II32s I I 32x", 2, 0, b"", len(key), 0) + key)
@@ -38,7 +41,7 @@ def encrypted_fixture():
     run(f"forebay format --force {stack.cache}")
     (LOWER / "e").mkdir()
     fd = os.open(LOWER / "e", os.O_RDONLY)
-    identifier = add_key(fd, os.urandom(64))
+    identifier = add_key(fd, KEY)
     fcntl.ioctl(fd, SET_POLICY, struct.pack("BBBB4x16s", 2, 1, 4, 3, identifier))
     os.close(fd)
     stack.mount()
@@ -115,6 +118,32 @@ def test_encrypted(encrypted):
         os.fsync(plain)
     assert info(plain).out_of_sync == 1 and in_pmem(encrypted)
     os.close(plain)
+
+
+def test_key_comes_later(encrypted):
+    """The directory is looked at while its key is missing. When the key is there, all names are, too."""
+    (MOUNT / "e/secret").write_bytes(MARK)
+    (MOUNT / "e/sub").mkdir()
+    (MOUNT / "e/sub/inside").write_bytes(MARK)
+    encrypted.umount()
+    run(f"umount {LOWER}")
+    encrypted.mount_lower()
+    encrypted.mount()
+    names = os.listdir(MOUNT / "e")
+    assert len(names) == 2 and "secret" not in names
+    for name in names:
+        os.stat(MOUNT / "e" / name)
+    for name in ("secret", "sub", "sub/inside"):
+        assert not (MOUNT / "e" / name).exists()
+    fd = os.open(LOWER / "e", os.O_RDONLY)
+    add_key(fd, KEY)
+    os.close(fd)
+    assert sorted(os.listdir(MOUNT / "e")) == ["secret", "sub"]
+    assert (MOUNT / "e/secret").read_bytes() == (MOUNT / "e/sub/inside").read_bytes() == MARK
+    for name in names:
+        assert not (MOUNT / "e" / name).exists()
+    os.rename(MOUNT / "e/secret", MOUNT / "e/sub/secret")
+    assert (LOWER / "e/sub/secret").read_bytes() == MARK
 
 
 def test_dax_mount_is_refused(dax):

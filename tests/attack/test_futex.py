@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Processes share mutexes and condition variables in a page, while others move it into and out of PMem."""
 
-import json
 import os
 import signal
 import subprocess
@@ -11,7 +10,7 @@ from pathlib import Path
 import pytest
 from libc import drop, fallocate, pages
 from other_user import become
-from stack import MOUNT, PAGE, Stack, run
+from stack import MOUNT, PAGE, Stack, create_emulated, run
 
 USER = 1234
 SECONDS = float(os.environ.get("FOREBAY_SECONDS", "8"))
@@ -214,7 +213,7 @@ def test_pages_are_given_back_nameless(stack, futex):
 def emulated_fixture():
     """forebay with a cache in ordinary memory."""
     run("modprobe forebay-emu; modprobe forebay; umount /mnt/fb /mnt/lower || true")
-    stack = Stack(cache=json.loads(run("forebay emu create --json --size 32M"))["device"])
+    stack = Stack(cache=create_emulated("--size 32M"))
     stack.mount = lambda: Stack.mount(stack, "allow_volatile_cache")
     yield stack.make()
     stack.destroy()

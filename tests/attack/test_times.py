@@ -11,16 +11,11 @@ import pytest
 from clock import next_tick
 from conftest import clean_up
 from libc import MAP_SHARED_VALIDATE, MAP_SYNC, Mapping, drop, syncfs
-from stack import LOWER, MKFS, MOUNT, PAGE, close_files, run
+from stack import LOWER, MKFS, MOUNT, PAGE, close_files, create_emulated, run
 from test_cuts import LEFT, LEFT_LOWER, SEEDS, Pair, cut, settled
 
 IDLE = 30       # seconds after which a sync call looks whether a mapping is still stored to; fs/sync/mapped.c
 YEAR = 365 * 24 * 3600
-
-
-def create(options):
-    """An emulated device; its path."""
-    return json.loads(run(f"forebay emu create --json {options}"))["device"]
 
 
 def times(path):
@@ -38,8 +33,8 @@ class TimedPair(Pair):
     """The same with caches of either kind, and time stamps that cuts must leave."""
 
     def __init__(self, fs="ext4", mib=32, persistence="mem-ctrl"):      # pylint: disable=super-init-not-called
-        self.storage, self.storage_left = (create(f"--size {mib}M --track") for _ in range(2))
-        self.cache, self.cache_left = (create(f"--size 8M --track --persistence {persistence}") for _ in range(2))
+        self.storage, self.storage_left = (create_emulated(f"--size {mib}M --track") for _ in range(2))
+        self.cache, self.cache_left = (create_emulated(f"--size 8M --track --persistence {persistence}") for _ in range(2))
         for folder in (LOWER, MOUNT, LEFT, LEFT_LOWER):
             folder.mkdir(parents=True, exist_ok=True)
         run(MKFS[fs].format(device=self.storage, mib=mib))

@@ -86,6 +86,7 @@ void sim_start(const void *image, size_t size, enum sim_domain domain)
 	sim.kept = NULL;
 	sim.any_lost = false;
 	sim.before_read = NULL;
+	sim.after_copy = NULL;
 	sim.sabotage = SIM_NONE;
 	sim.sabotage_done = false;
 	memset(sim.count, 0, sizeof(sim.count));
@@ -237,6 +238,12 @@ void sim_before_reads(void (*store)(const void *from))
 	sim.before_read = store;
 }
 
+/* From now on @store is called after each copy. It may store what a program stores that owns the source. */
+void sim_after_copies(void (*store)(void))
+{
+	sim.after_copy = store;
+}
+
 bool pm_read(void *to, const void *from, size_t len)
 {
 	if (sim.before_read)
@@ -275,6 +282,8 @@ static void copy_or_zero(void *to, const void *from, size_t len)
 void pm_copy(void *to, const void *from, size_t len)
 {
 	copy_or_zero(to, from, len);
+	if (sim.after_copy)
+		sim.after_copy();
 }
 
 void pm_zero(void *to, size_t len)

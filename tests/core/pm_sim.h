@@ -19,6 +19,7 @@ bool sim_cut_kept(void);
 void sim_settle(void);
 void sim_lose_line(void *addr);
 void sim_before_reads(void (*store)(const void *from));
+void sim_after_copies(void (*store)(void));
 void *sim_live(void);
 void *sim_durable(void);
 u64 sim_states(void);

@@ -38,6 +38,7 @@ struct sim_state {
 	u32 keep_after;			/* fences */
 	bool any_lost;			/* the medium has lost a line since the power went on */
 	void (*before_read)(const void *from);
+	void (*after_copy)(void);
 	enum sim_sabotage sabotage;
 	u32 sabotage_nth;
 	bool sabotage_done;

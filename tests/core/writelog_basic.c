@@ -384,6 +384,34 @@ static void data_checksums(void)
 	EXPECT(!wl_entry_verify(&log.wl, &log.last) && log_check(&log.wl) == 1);
 }
 
+/* The source of a direct write, which its program changes while it is copied. */
+static u8 unstable[4 * 512];
+
+static void change_source(void)
+{
+	for (u32 i = 0; i < sizeof(unstable); i++)
+		unstable[i]++;
+}
+
+/* An entry is whole whatever becomes of its source: its checksum is that of the bytes in the log. */
+static void checksum_of_a_changing_source(void)
+{
+	struct log log = fresh_log();
+	struct wl_slot *slot = &log.slots[0];
+
+	log_format(1, true);
+	EXPECT(!wl_open(&log.wl, sim_live(), LOG_SIZE, 0));
+	log_open_gen(&log, 0);
+	sim_after_copies(change_source);
+	wl_begin(&log.wl, slot, WL_OP_WRITE, 5, 4, 0);
+	wl_write(&log.wl, slot, unstable, 100);
+	wl_write(&log.wl, slot, unstable + 100, sizeof(unstable) - 100);
+	wl_end(&log.wl, slot, &log.last);
+	sim_after_copies(NULL);
+	wl_commit(&log.wl, slot);
+	EXPECT(unstable[0] && wl_entry_verify(&log.wl, &log.last) && !log_check(&log.wl));
+}
+
 void log_basic_tests(void)
 {
 	format_limits();
@@ -402,4 +430,5 @@ void log_basic_tests(void)
 	replay_in_order();
 	replay_merges_many_chunks();
 	data_checksums();
+	checksum_of_a_changing_source();
 }

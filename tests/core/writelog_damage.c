@@ -82,6 +82,40 @@ static void lost_stores(void)
 	good_restore();
 }
 
+/*
+ * A generation's word is that of an earlier life: it counts neither as one with entries, nor as one that had
+ * to be freed before the others.
+ */
+static void word_of_an_earlier_life(void)
+{
+	const struct log saved = made;
+	struct wl_gen_info info;
+	__le64 line[2];
+	u64 id = made.id;
+
+	EXPECT(wl_gen_live(&made.wl, 1, &info) && info.id == 1 && info.entries == 4);
+	EXPECT(!wl_gen_live(&made.wl, 3, &info));
+	memcpy(line, &made.wl.gens[1], sizeof(line));
+	wl_gen_free(&made.wl, 1);
+	EXPECT(!wl_gen_live(&made.wl, 1, &info));
+	EXPECT(!wl_gen_open(&made.wl, 1, id + 1));
+	wl_slot_take(&made.slots[0], 1, id + 1, 0);
+	log_write(&made, 0, 900, 1);
+	EXPECT(wl_gen_live(&made.wl, 1, &info) && info.id == id + 1);
+	memcpy(&made.wl.gens[1], line, sizeof(line));
+	EXPECT(!wl_gen_live(&made.wl, 1, &info));
+	replay();
+	EXPECT(got.damage == 1 && got.first.kind == WL_BAD_GENERATION && got.entries == ENTRIES - 4);
+	wl_gen_free(&made.wl, 0);
+	replay();
+	EXPECT(got.damage == 1 && got.entries == ENTRIES - 8);
+	EXPECT(!wl_gen_open(&made.wl, 1, id + 2) && wl_gen_live(&made.wl, 1, &info));
+	replay();
+	EXPECT(!got.damage && got.entries == ENTRIES - 8);
+	made = saved;
+	good_restore();
+}
+
 static void copied_elsewhere(void)
 {
 	memcpy(entry_header(0, 0, 1), entry_header(0, 0, 0), WL_LINE);
@@ -188,6 +222,7 @@ void log_damage_tests(void)
 	every_bit_of_a_generation_word();
 	every_bit_of_data();
 	lost_stores();
+	word_of_an_earlier_life();
 	copied_elsewhere();
 	contradictions();
 	twice();

@@ -113,16 +113,51 @@ static void seal_with_damaged_headers(void)
 	expect_sealed(ENTRIES - 3, 1);
 }
 
-/* More headers are whole than entries were made: no word is changed. */
-static void seal_with_too_many_headers(void)
+/* Ends an entry in the open generation, and doesn't commit it. */
+static void end_an_entry(u32 chunk)
 {
-	struct wl_slot slot = made.slots[1];
+	struct wl_slot slot = made.slots[chunk];
 	struct wl_entry entry;
 
 	wl_begin(&made.wl, &slot, WL_OP_DISCARD, 1, 1, made.seq);
 	wl_end(&made.wl, &slot, &entry);
+}
+
+/*
+ * More headers are whole than entries were made. A chunk with a whole word has as many as the word says. For
+ * one with a damaged word it can't be told, and no word is changed.
+ */
+static void seal_with_too_many_headers(void)
+{
+	end_an_entry(1);
+	sim_lose_line(chunk_header(2, 0));
+	expect_sealed(ENTRIES, 0);
+	end_an_entry(0);
 	sim_lose_line(chunk_header(2, 0));
 	expect_sealed(ENTRIES - 3, 1);
+}
+
+/* Headers of chunk 1 that were read. */
+static u32 headers_read;
+
+static void count_reads(const void *from)
+{
+	for (u32 index = 0; index < 3; index++)
+		headers_read += from == entry_header(2, 1, index);
+}
+
+/* Headers are read where a word is damaged, and nowhere else unless the words don't add up. */
+static void seal_reads_few_headers(void)
+{
+	for (u32 way = 0; way < WAYS_TO_SPOIL; way++) {
+		headers_read = 0;
+		spoil_word((void *)chunk_header(2, 0), way);
+		sim_before_reads(count_reads);
+		wl_gen_seal(&made.wl, 2, made.id, 5);
+		sim_before_reads(NULL);
+		EXPECT(!headers_read == (way != 64));	/* a cleared word is whole */
+		good_restore();
+	}
 }
 
 /* Makes a header look like that of the chunk's next entry. */
@@ -222,6 +257,7 @@ static void heal_everything(enum sim_domain domain)
 	seal_with_an_old_word();
 	seal_with_damaged_headers();
 	seal_with_too_many_headers();
+	seal_reads_few_headers();
 	seal_with_a_header_in_data();
 	open_with_a_broken_chunk();
 	commit_over_a_damaged_word();

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-OLD = {"REMOVE_PRIVS_FLAGS", "STATIC_CRC32C", "CREATE_EXCL", "PFN_T"}
+OLD = {"REMOVE_PRIVS_FLAGS", "STATIC_CRC32C", "CREATE_EXCL", "PFN_T", "PAGEMAP_HINT"}
 
 
 def features(include, output):

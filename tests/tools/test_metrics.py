@@ -77,7 +77,7 @@ def test_counters_are_those_of_status(everything):
         stem = re.sub(r"^pages_(\w+)$", r"\1_bytes", key).replace("_ns", "_seconds")
         names = [renamed.get(key, stem), stem + "_total", stem + "_bytes", f"{stem}_bytes_total"]
         sample, = {name: shown[name] for name in (f"forebay_cache_{part}" for part in names) if name in shown}.values()
-        unit = PAGE if "bytes" in sample.name and not key.startswith("names_") else 1
+        unit = PAGE if "bytes" in sample.name and not key.startswith(("names_", "cop", "mapped_")) else 1
         assert sample.value == pytest.approx(value * unit / (1e9 if key.endswith("_ns") else 1)), key
         assert sample.labels == {"cache": "/dev/pmem0", "uuid": MOUNTED["cache_uuid"], "mount": "/srv/my db"}
     assert shown["forebay_cache_writeback_failing"].value == 1      # of the made-up last_error

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 from conftest import clean_up
 from libc import syncfs
-from stack import MOUNT, counter, run
+from stack import MOUNT, counter, create_emulated, run
 from test_cuts import LEFT, LEFT_LOWER, Pair, cut
-from test_emu import create
 
 THIRD, THIRD_LOWER = Path("/mnt/third"), Path("/mnt/third-lower")
 OWNER, USER, GROUP, MASK, OTHER, NO_ID = 1, 2, 4, 0x10, 0x20, 0xffffffff         # tags of an ACL
@@ -52,8 +51,8 @@ class NamesPair(Pair):
 
     def add_third(self):
         """Another set of devices, for what a second cut leaves."""
-        self.storage_third = create(f"--size {self.mib}M --track")
-        self.cache_third = create(f"--size {self.cache_mib}M --track")
+        self.storage_third = create_emulated(f"--size {self.mib}M --track")
+        self.cache_third = create_emulated(f"--size {self.cache_mib}M --track")
         for folder in (THIRD, THIRD_LOWER):
             folder.mkdir(parents=True, exist_ok=True)
 

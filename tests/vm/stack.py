@@ -36,6 +36,15 @@ def run(command, check=True):
     return done.stdout
 
 
+def create_emulated(*options):
+    """Makes a device of forebay-emu; returns its path. On a slow host the command tells its progress on standard error."""
+    words = f"forebay emu create --json {' '.join(options)}".split()
+    done = subprocess.run(words, check=False, text=True, capture_output=True)
+    if done.returncode:
+        raise AssertionError(f"{' '.join(words)}: exit {done.returncode}\n{done.stderr}")
+    return json.loads(done.stdout)["device"]
+
+
 def close_files(folder):
     """Closes the files below a folder that a test which failed has left open, so that the next test can unmount."""
     for fd in os.listdir("/proc/self/fd"):

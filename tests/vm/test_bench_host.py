@@ -2,11 +2,10 @@
 """`bench/run --on host`, with this machine as the host: null_blk, loop and forebay-emu devices, in use and free."""
 
 import contextlib
-import json
 
 import pytest
 from bench import host
-from stack import LOWER, MOUNT, run
+from stack import LOWER, MOUNT, create_emulated, run
 
 
 @pytest.fixture(name="null")
@@ -28,7 +27,8 @@ def loop_fixture(tmp_path):
 @pytest.fixture(name="emulated")
 def emulated_fixture():
     """Memory with DAX."""
-    device = json.loads(run("modprobe forebay-emu && forebay emu create --size 128M --json"))["device"]
+    run("modprobe forebay-emu")
+    device = create_emulated("--size 128M")
     yield device
     run(f"forebay emu remove {device}")
 

@@ -2,12 +2,16 @@
 """Pages that a pipe holds while their file is truncated or deleted, and mappings made in other ways than
 mmap(2)."""
 
+import contextlib
 import ctypes
+import errno
 import os
 import time
+from pathlib import Path
 
 import pytest
-from libc import MAP_SHARED, MAP_SHARED_VALIDATE, MAP_SYNC, Mapping, fallocate, pages, syscall, vmsplice
+from libc import (IOC_PIN, MAP_SHARED, MAP_SHARED_VALIDATE, MAP_SYNC, Mapping, asynchronous_read, error_of,
+                  fallocate, on_range, pages, syscall, vmsplice)
 from stack import MOUNT, PAGE, run, small_cache
 
 REMAP_FILE_PAGES = 216
@@ -124,6 +128,83 @@ def test_unmount_with_a_held_page(stack):
     assert os.read(reader, 8 * PAGE) == b"secret__" * (PAGE // 8) * 8
     os.close(reader)
     os.close(writer)
+
+
+def forget_inodes():
+    """Inodes and names that no task uses leave memory; the page cache stays."""
+    for _ in range(3):
+        Path("/proc/sys/vm/drop_caches").write_text("2", encoding="ascii")
+
+
+@contextlib.contextmanager
+def slow_zeros():
+    """A device of zeros that answers when the function that this gives is called."""
+    run("modprobe dm-zero && dmsetup create slow --table '0 64 zero' && dmsetup mknodes")
+    source = os.open("/dev/mapper/slow", os.O_RDONLY | os.O_DIRECT)
+    run("dmsetup suspend --noflush --nolockfs slow")
+    try:
+        yield source, lambda: run("dmsetup resume slow")
+    finally:
+        run("dmsetup resume slow")
+        os.close(source)
+        run("dmsetup remove --retry slow")
+
+
+@pytest.fixture(name="left")
+def left_fixture(stack):
+    """A file whose inode has left memory and come back. A device will store zeros to its first page: the
+    function that has it do so."""
+    stack.umount()
+    stack.mount("mode=explicit")
+    fd = os.open(MOUNT / "f", os.O_RDWR | os.O_CREAT)
+    os.pwrite(fd, b"a" * PAGE, 0)
+    with slow_zeros() as (source, answers):
+        mapping = Mapping(fd, PAGE)
+        mapping.write(0, b"b" * PAGE)
+        with asynchronous_read(source, mapping.address, PAGE) as wait:
+            mapping.close()
+            os.fsync(fd)
+            os.close(fd)
+            forget_inodes()
+            fd = os.open(MOUNT / "f", os.O_RDWR)
+            os.fsync(fd)
+
+            def stores():
+                answers()
+                assert wait() == PAGE
+                assert os.pread(fd, PAGE, 0) == bytes(PAGE)
+
+            yield fd, stores
+            answers()
+    os.close(fd)
+    forget_inodes()
+    assert (MOUNT / "f").read_bytes() == bytes(PAGE)
+
+
+def goes_below(stack, fd):
+    """Whether a sync goes to the lower file system."""
+    before = stack.value("syncs_lower")
+    os.fsync(fd)
+    return stack.value("syncs_lower") > before
+
+
+def test_sync_of_a_held_page_of_a_file_that_left_memory(stack, left):
+    """Each sync makes it durable, for no call tells when the device has stored."""
+    fd, stores = left
+    assert goes_below(stack, fd) and goes_below(stack, fd)
+    stores()
+    assert goes_below(stack, fd) and not goes_below(stack, fd)
+
+
+def test_move_of_a_held_page_of_a_file_that_left_memory(stack, left):
+    """It doesn't move to PMem, where what the device stores in the lower page cache would be in no file."""
+    del stack
+    fd, stores = left
+    pinned = error_of(on_range, fd, IOC_PIN, 0, PAGE)
+    stores()
+    assert pinned == errno.EBUSY
+    on_range(fd, IOC_PIN, 0, PAGE)
+    assert os.pread(fd, PAGE, 0) == bytes(PAGE)
 
 
 @pytest.fixture(name="four")

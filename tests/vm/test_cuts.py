@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 from conftest import clean_up
 from libc import IOC_DRAIN, MAP_SHARED_VALIDATE, MAP_SYNC, Mapping, linkat
-from stack import LOWER, MKFS, MOUNT, PAGE, run
-from test_emu import create, emulated, module_fixture
+from stack import LOWER, MKFS, MOUNT, PAGE, create_emulated, run
+from test_emu import emulated, module_fixture
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 LEFT, LEFT_LOWER = Path("/mnt/left"), Path("/mnt/left-lower")
@@ -42,8 +42,8 @@ class Pair:
     mib, mkfs = 32, MKFS["ext4"]
 
     def __init__(self):
-        self.storage, self.storage_left = (create(f"--size {self.mib}M --track") for _ in range(2))
-        self.cache, self.cache_left = (create(f"--size {self.cache_mib}M {self.cache_options}") for _ in range(2))
+        self.storage, self.storage_left = (create_emulated(f"--size {self.mib}M --track") for _ in range(2))
+        self.cache, self.cache_left = (create_emulated(f"--size {self.cache_mib}M {self.cache_options}") for _ in range(2))
         for folder in (LOWER, MOUNT, LEFT, LEFT_LOWER):
             folder.mkdir(parents=True, exist_ok=True)
         run(self.mkfs.format(device=self.storage, mib=self.mib))

@@ -23,7 +23,7 @@ from conftest import clean_up
 from libc import MAP_SHARED_VALIDATE, MAP_SYNC, Mapping
 from mapped import DEBUG
 from other_user import as_nobody
-from stack import FSCK, LOWER, MKFS, MOUNT, PAGE, SSD, fails, run
+from stack import FSCK, LOWER, MKFS, MOUNT, PAGE, SSD, create_emulated, fails, run
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/emu"))
@@ -46,11 +46,6 @@ def module_fixture():
         run(f"forebay emu remove {device['device']}")
 
 
-def create(*options):
-    """A device; its path."""
-    return json.loads(run(f"forebay emu create --json {' '.join(options)}"))["device"]
-
-
 @pytest.fixture(name="lower")
 def lower_fixture():
     """ext4, mounted."""
@@ -66,14 +61,14 @@ def lower_fixture():
 @pytest.fixture(name="mounted")
 def mounted_fixture(lower):
     """forebay, its cache an emulated device."""
-    cache = create("--size 32M --backing", SSD)
+    cache = create_emulated("--size 32M --backing", SSD)
     run(f"mount -t forebay -o cache={cache},allow_volatile_cache {lower} {MOUNT}")
     return MOUNT
 
 
 def test_each_cache_has_a_name_of_its_own():
     """Each cache has a UUID, also one that --backing makes, and is found by it."""
-    names = [json.loads(run(f"forebay probe --json {create('--size 8M --backing', SSD)}"))["uuid"] for _ in range(2)]
+    names = [json.loads(run(f"forebay probe --json {create_emulated('--size 8M --backing', SSD)}"))["uuid"] for _ in range(2)]
     assert len(set(names)) == 2 and not any(name.startswith("00000000-0000") for name in names)
 
 
@@ -96,7 +91,7 @@ def test_quick_start_of_the_readme(lower):
 
 
 def test_mount_wants_to_be_told(lower):
-    cache = create("--size 16M")
+    cache = create_emulated("--size 16M")
     run(f"forebay format {cache}")
     said = fails(f"mount -t forebay -o cache={cache} {lower} {MOUNT}")
     assert "ordinary memory" in said and "allow_volatile_cache" in said
@@ -108,7 +103,7 @@ def test_mount_wants_to_be_told(lower):
 
 
 def test_write_log_wants_to_be_told():
-    log = create("--size 16M")
+    log = create_emulated("--size 16M")
     run(f"forebay writelog format {log}")
     assert "allow_volatile" in fails(f"forebay writelog create wl {SSD} {log}")
     run(f"forebay writelog create --option allow_volatile=1 wl {SSD} {log}")
@@ -129,7 +124,7 @@ def test_remove_is_refused_while_in_use(mounted):
 
 def test_another_file_system():
     """It is in use then; and what docs/emu.md says of its DAX mappings."""
-    device = create("--size 16M")
+    device = create_emulated("--size 16M")
     run(f"mkfs.ext4 -Fq -b 4096 {device} && mkdir -p /mnt/other && mount -o dax {device} /mnt/other && echo contents >/mnt/other/f")
     assert json.loads(run("forebay emu list --json"))[0]["used"]
     assert "/mnt/other" in fails("forebay emu remove 0")
@@ -170,7 +165,7 @@ def test_hostile_ioctls():
     assert error(emulated.CUT, bytearray(struct.pack("=IIQ", 48, 5, 0) + bytes(32))) == errno.EINVAL
     assert error(emulated.CUT, bytearray(struct.pack("=IIQ", 48, 1, 0) + bytes(32))) == errno.ENODEV
     libc = ctypes.CDLL(None, use_errno=True)
-    create("--size 1M")
+    create_emulated("--size 1M")
     assert libc.ioctl(fd, ctypes.c_ulong(emulated.REMOVE), ctypes.c_ulong(1 << 32)) == -1 and ctypes.get_errno() == errno.ENODEV
     assert error(0x6563, 0) == errno.ENOTTY
     assert as_nobody(lambda: error(emulated.CREATE, bytearray(good.pack(good.size, 0, PAGE, 0, 0, 0, -1, 0)))) == errno.EPERM
@@ -202,8 +197,8 @@ def test_mappings(mounted):
 
 def test_contents_stay_until_removed(lower):
     """A device keeps out-of-sync pages, too, over a mount that ended without writing back."""
-    cache = create("--size 16M --track")
-    copy = create("--size 16M --track")
+    cache = create_emulated("--size 16M --track")
+    copy = create_emulated("--size 16M --track")
     run(f"forebay format {cache}; mount -t forebay -o cache={cache},allow_volatile_cache {lower} {MOUNT}")
     (MOUNT / "f").write_bytes(b"old" * 1000)
     os.sync()
@@ -298,7 +293,7 @@ def test_large_syncs_go_where_it_is_faster(mounted):
 
 
 def test_persistence_is_what_was_asked_for(lower):
-    cache = create("--size 16M --persistence cpu")
+    cache = create_emulated("--size 16M --persistence cpu")
     run(f"forebay format {cache}; mount -t forebay -o cache={cache},allow_volatile_cache {lower} {MOUNT}")
     assert "CPU caches" in run("forebay status")
 
@@ -307,7 +302,7 @@ def test_create_and_remove_under_use():
     """Devices are created and removed while other devices are written to, and while programs try to open
     them."""
     stop = threading.Event()
-    steady = create("--size 4M")
+    steady = create_emulated("--size 4M")
 
     def open_and_close():
         while not stop.is_set():
@@ -358,7 +353,7 @@ def test_writes_without_flush():
     """What a tracked device was given and not told to flush takes a limited amount of memory. A flush
     makes all of it durable."""
     size = 8 * MIB
-    first, second = create("--size 8M --track"), create("--size 8M --track")
+    first, second = create_emulated("--size 8M --track"), create_emulated("--size 8M --track")
     page = mmap.mmap(-1, PAGE)
     with open(first, "r+b", buffering=0, opener=lambda path, flags: os.open(path, flags | os.O_DIRECT)) as file:
         before = unreclaimable()
@@ -376,7 +371,7 @@ def test_writes_without_flush():
 def test_write_with_fua_makes_no_earlier_write_durable():
     """A write log that is a cleaner writes with FUA and doesn't flush. So an earlier write to the device survives some cuts
     and not others, the cleaner's writes survive all, and each block is old or new as a whole."""
-    origin, copy, log = create("--size 8M --track"), create("--size 8M --track"), create("--size 8M")
+    origin, copy, log = create_emulated("--size 8M --track"), create_emulated("--size 8M --track"), create_emulated("--size 8M")
     run(f"forebay writelog format {log}; forebay writelog create --option allow_volatile=1 --option block_size={PAGE} wl {origin} {log}")
     run("dmsetup message wl 0 cleaner")
     page, survived = mmap.mmap(-1, PAGE), set()
@@ -394,13 +389,13 @@ def test_write_with_fua_makes_no_earlier_write_durable():
 
 
 def test_cut_is_refused():
-    create("--size 4M --track")
-    create("--size 8M --track")
-    create("--size 4M")
+    create_emulated("--size 4M --track")
+    create_emulated("--size 8M --track")
+    create_emulated("--size 4M")
     for pair in ("0:1", "0:2", "2:0", "0:0"):
         assert "must be tracked, and of one size" in fails(f"forebay emu cut {pair}")
     assert "doesn't exist" in fails("forebay emu cut 0:7")
-    third = create("--size 4M --track")
+    third = create_emulated("--size 4M --track")
     with open(third, "rb"):
         assert "is in use" in fails("forebay emu cut 0:3")
     run("forebay emu cut --seed 5 0:3")

@@ -2,10 +2,13 @@
 """An error of the storage never loses the only copy, reaches the next fsync, and is tried again."""
 
 import os
+import subprocess
 import time
+from pathlib import Path
 
 import pytest
 from conftest import clean_up
+from libc import MAP_SHARED_VALIDATE, MAP_SYNC, Mapping
 from stack import LOWER, MOUNT, PAGE, PMEM, SSD, SSD2, Stack, fails, run
 
 SECTORS = 512 * 2048
@@ -149,3 +152,98 @@ def test_file_that_went_below(failing):
     assert failing.value("pages_unplaced") == 0
     failing.umount()
     assert (LOWER / "another").read_bytes() == b"s" * 32 * PAGE
+
+
+@pytest.mark.parametrize("stack", [{"fs": "ext4"}, {"fs": "xfs"}, {"fs": "ext4", "names": "4M"}], indirect=True,
+                         ids=["ext4", "xfs", "names"])
+def test_made_read_only_by_force(stack):
+    """An emergency remount makes the file system below read-only under its writers. ext4's fsync then says that all is well,
+    and writes nothing. Pages stay in PMem, and the next mount has them."""
+    fd = synced_pages(filler=b"k")
+    before = stack.value("pages_out_of_sync")
+    assert before >= 32
+    run("dmesg -C")
+    Path("/proc/sysrq-trigger").write_text("u", encoding="ascii")
+    deadline = time.time() + 20
+    while "Emergency Remount complete" not in run("dmesg") and time.time() < deadline:
+        time.sleep(0.2)
+    assert f" {LOWER} {stack.fs} ro" in Path("/proc/mounts").read_text(encoding="utf-8")
+    os.pwrite(fd, b"K" * PAGE, PAGE)
+    os.fdatasync(fd)
+    os.close(fd)
+    stack.drain(check=False)
+    stack.umount()
+    run(f"umount {LOWER}")
+    stack.mount_lower()
+    stack.mount()
+    assert (MOUNT / "f").read_bytes() == b"k" * PAGE + b"K" * PAGE + b"k" * 30 * PAGE
+    stack.umount()
+    assert (LOWER / "f").read_bytes() == b"k" * PAGE + b"K" * PAGE + b"k" * 30 * PAGE
+
+
+def unbind(device):
+    """Begins to take a device from its driver; returns the process, and what binds it again."""
+    driver = os.path.realpath(device / "driver")
+    name = os.path.basename(os.path.realpath(device))
+    # pylint: disable-next=consider-using-with
+    return subprocess.Popen(["sh", "-c", f"echo {name} >{driver}/unbind"]), f"echo {name} >{driver}/bind"
+
+
+def test_cache_taken_from_its_driver(stack):
+    """PMem can't go away under a mount: the unbind waits for the unmount. Until then all goes on, and nothing is lost."""
+    fd = synced_pages(filler=b"k")
+    mapping = Mapping(fd, 32 * PAGE, MAP_SHARED_VALIDATE | MAP_SYNC)
+    mapping.write(0, b"before")
+    run("dmesg -C")
+    unbinding, bind = unbind(Path("/sys/block/pmem0/device"))
+    time.sleep(3)
+    assert unbinding.poll() is None
+    assert "pmem0: its driver is being unbound" in run("dmesg")
+    mapping.write(PAGE, b"stored")
+    os.pwrite(fd, b"written", 2 * PAGE)
+    os.fdatasync(fd)
+    assert mapping.read(2 * PAGE, 7) == b"written" and os.pread(fd, 6, PAGE) == b"stored"
+    mapping.close()
+    os.close(fd)
+    run("sync")
+    stack.umount()
+    assert unbinding.wait(60) == 0
+    data = (LOWER / "f").read_bytes()
+    assert data == b"".join(text.ljust(PAGE, b"k") for text in (b"before", b"stored", b"written")) + b"k" * 29 * PAGE
+    run(bind)
+    deadline = time.time() + 20
+    while not os.path.exists(PMEM) and time.time() < deadline:
+        time.sleep(0.2)
+    stack.mount()
+    assert (MOUNT / "f").read_bytes() == data
+
+
+@pytest.mark.parametrize("stack", [{"fs": "ext4"}, {"fs": "xfs"}, {"fs": "ext4", "names": "4M"}], indirect=True,
+                         ids=["ext4", "xfs", "names"])
+def test_storage_unplugged(stack):
+    """The SSD goes away for good, and comes back after the unmount. All that was acknowledged is there again."""
+    fd = synced_pages(filler=b"k")
+    mapping = Mapping(fd, 32 * PAGE, MAP_SHARED_VALIDATE | MAP_SYNC)
+    controller = Path(os.path.realpath(f"/sys/block/{os.path.basename(SSD)}/device/device"))
+    (controller / "remove").write_text("1", encoding="ascii")
+    assert not os.path.exists(SSD)
+    mapping.write(PAGE, b"stored")
+    assert os.pwrite(fd, b"written", 2 * PAGE) == 7
+    assert os.pread(fd, 7, 2 * PAGE) == b"written"
+    mapping.close()
+    os.close(fd)
+    assert "rror" in stack.drain(check=False)
+    run("dmesg -C")
+    stack.umount()
+    assert "not everything could be written back" in run("dmesg")
+    run(f"umount {LOWER}")
+    Path("/sys/bus/pci/rescan").write_text("1", encoding="ascii")
+    deadline = time.time() + 20
+    while not os.path.exists(SSD) and time.time() < deadline:
+        time.sleep(0.2)
+    stack.mount_lower()
+    stack.mount()
+    data = b"k" * PAGE + b"stored".ljust(PAGE, b"k") + b"written".ljust(PAGE, b"k") + b"k" * 29 * PAGE
+    assert (MOUNT / "f").read_bytes() == data
+    stack.umount()
+    assert (LOWER / "f").read_bytes() == data

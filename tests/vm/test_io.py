@@ -10,9 +10,10 @@ import struct
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
-from libc import (COLLAPSE_RANGE, FICLONE, FIDEDUPERANGE, INSERT_RANGE, KEEP_SIZE, MAP_PRIVATE, MAP_SHARED, MAP_SHARED_VALIDATE, MAP_SYNC,
+from libc import (COLLAPSE_RANGE, FICLONE, FICLONERANGE, FIDEDUPERANGE, INSERT_RANGE, KEEP_SIZE, MAP_PRIVATE, MAP_SHARED, MAP_SHARED_VALIDATE, MAP_SYNC,
                   PUNCH_HOLE, ZERO_RANGE, Mapping, aligned, fallocate)
 from stack import MOUNT, PAGE, drop_caches, read_below, run
 
@@ -264,6 +265,64 @@ def test_reflink(stack):
     stack.umount()
     assert read_below("g") == b"changed" + data[7:]
     assert read_below("f") == data[:4 * PAGE] + b"SOURCE!" + data[4 * PAGE + 7:]
+
+
+@pytest.mark.parametrize("stack", [{"fs": "xfs"}], indirect=True, ids=["xfs"])
+@pytest.mark.parametrize("how", ["write", "store"])
+def test_clone_is_of_one_moment(stack, how):
+    """A writer counts in a page that is in PMem, then in one that isn't. A clone has no later count in the second page, as on
+    the lower file system: so a clone of a database that is in use can be recovered."""
+    del stack
+    fd = os.open(MOUNT / "f", os.O_RDWR | os.O_CREAT)
+    os.pwrite(fd, bytes(100 * PAGE), 0)
+    os.fsync(fd)
+    code = f"""
+import os, struct, sys
+sys.path.insert(0, {os.path.dirname(__file__)!r})
+from libc import *
+fd = os.open({str(MOUNT / "f")!r}, os.O_RDWR)
+mapping = Mapping(fd, 4096, MAP_SHARED_VALIDATE | MAP_SYNC)
+for number in range(1, 1 << 40):
+    if {how!r} == "store":
+        mapping.write(0, struct.pack("Q", number))
+    else:
+        os.pwrite(fd, struct.pack("Q", number), 0)
+    os.pwrite(fd, struct.pack("Q", number), 50 * 4096)
+"""
+    torn = []
+    with subprocess.Popen([sys.executable, "-c", code]) as writer:
+        try:
+            deadline = time.time() + 60
+            while not os.pread(fd, 1, 50 * PAGE)[0] and time.time() < deadline:
+                time.sleep(0.1)
+            for _ in range(40):
+                with open(MOUNT / "g", "w+b") as clone:
+                    fcntl.ioctl(clone, FICLONE, fd)
+                    first, second = (struct.unpack("Q", os.pread(clone.fileno(), 8, page * PAGE))[0] for page in (0, 50))
+                if first < second:
+                    torn.append((first, second))
+            assert writer.poll() is None
+        finally:
+            writer.kill()
+    os.close(fd)
+    assert second > 0 and not torn, torn
+
+
+@pytest.mark.parametrize("stack", [{"fs": "xfs"}], indirect=True, ids=["xfs"])
+def test_clone_within_a_file(stack):
+    """Source and target are ranges of one file; pages of both are in PMem."""
+    data = half_dax(MOUNT / "f")
+    fd = os.open(MOUNT / "f", os.O_RDWR)
+    for source, target in ((0, 8), (8, 2), (1, 12)):
+        fcntl.ioctl(fd, FICLONERANGE, struct.pack("qQQQ", fd, source * PAGE, 2 * PAGE, target * PAGE))
+        data = data[:target * PAGE] + data[source * PAGE:(source + 2) * PAGE] + data[(target + 2) * PAGE:]
+        assert os.pread(fd, 16 * PAGE, 0) == data
+        os.pwrite(fd, b"changed", source * PAGE)
+        os.fdatasync(fd)
+        data = data[:source * PAGE] + b"changed" + data[source * PAGE + 7:]
+    os.close(fd)
+    stack.umount()
+    assert read_below("f") == data
 
 
 @pytest.mark.parametrize("stack", [{"fs": "xfs"}, {"fs": "ext4"}], indirect=True, ids=lambda p: p["fs"])

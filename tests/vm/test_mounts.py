@@ -10,7 +10,8 @@ import threading
 import time
 
 import pytest
-from libc import FIFREEZE, FITHAW, MAP_SHARED_VALIDATE, MAP_SYNC, Mapping, error_of
+from libc import (FIFREEZE, FITHAW, KEEP_SIZE, MAP_SHARED_VALIDATE, MAP_SYNC, PROT_READ, PUNCH_HOLE, Mapping, error_of,
+                  fallocate)
 from mapped import small_device
 from other_user import NOBODY, python_as, run_as
 from stack import LOWER, MOUNT, PAGE, PMEM, block_name, fails, run, small_cache
@@ -91,6 +92,22 @@ def test_read_only(stack):
     synced(MOUNT / "f", b"z" * PAGE)
 
 
+def test_read_only_below(stack):
+    """The file system below is made read-only when it has no writer. A MAP_SYNC mapping still reads what isn't in PMem."""
+    synced(MOUNT / "f", b"x" * 4 * PAGE)
+    run(f"forebay drop {MOUNT}/f; mount -o remount,ro {LOWER}")
+    code = (f"import os, sys; sys.path.insert(0, {os.path.dirname(__file__)!r})\nfrom libc import *\n"
+            f"m = Mapping(os.open({str(MOUNT / 'f')!r}, os.O_RDONLY), 4 * 4096, MAP_SHARED_VALIDATE | MAP_SYNC, PROT_READ)\n"
+            f"assert m.read(0, 2) == b'Rx' and m.read(3 * 4096, 1) == b'x'")
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+    assert error_of(os.open, MOUNT / "f", os.O_RDWR) == errno.EROFS
+    fd = os.open(MOUNT / "f", os.O_RDONLY)
+    os.fsync(fd)
+    os.close(fd)
+    run(f"mount -o remount,rw {LOWER}")
+    synced(MOUNT / "f", b"z" * PAGE)
+
+
 def test_dirsync_is_refused(stack):
     """A promise that would not be kept: names are durable after a sync call. The file system below can make it."""
     fails(f"mount -o remount,dirsync {MOUNT}")
@@ -143,6 +160,38 @@ def test_lower_frozen_and_thawed(stack):
     writer.join(60)
     assert done == [3 * PAGE]
     os.close(fd)
+
+
+def test_overlay_above(stack):
+    """overlayfs has its layers on forebay, as containers have: files are mapped, executed, and written from both sides."""
+    for name in ("below", "upper", "work"):
+        (MOUNT / name).mkdir()
+    synced(MOUNT / "below/old", b"o" * 4 * PAGE)
+    run(f"mkdir -p /mnt/overlay; mount -t overlay -o lowerdir={MOUNT}/below,upperdir={MOUNT}/upper,workdir={MOUNT}/work "
+        "overlay /mnt/overlay")
+    fd = os.open("/mnt/overlay/old", os.O_RDONLY)
+    with Mapping(fd, 4 * PAGE, prot=PROT_READ) as mapping:
+        assert mapping.read(0, 2) == b"Ro"
+    os.close(fd)
+    synced("/mnt/overlay/new", b"n" * 4 * PAGE)
+    fd, below = os.open("/mnt/overlay/new", os.O_RDWR), os.open(MOUNT / "upper/new", os.O_RDWR)
+    with Mapping(fd, 4 * PAGE) as mapping, Mapping(below, 4 * PAGE, MAP_SHARED_VALIDATE | MAP_SYNC) as direct:
+        assert mapping.read(0, 2) == b"Rn"
+        mapping.write(PAGE, b"above")
+        assert direct.read(PAGE, 5) == b"above"
+        direct.write(2 * PAGE, b"below")
+        assert mapping.read(2 * PAGE, 5) == os.pread(fd, 5, 2 * PAGE) == b"below"
+        mapping.sync()
+        fallocate(fd, PUNCH_HOLE | KEEP_SIZE, PAGE, PAGE)
+        assert mapping.read(PAGE, 5) == direct.read(PAGE, 5) == bytes(5)
+        mapping.write(3 * PAGE, b"last")
+    os.close(below)
+    os.close(fd)
+    run("cp /bin/true /mnt/overlay/program; sync /mnt/overlay/program; /mnt/overlay/program")
+    run("umount /mnt/overlay; rmdir /mnt/overlay")
+    stack.umount()
+    assert (LOWER / "upper/new").read_bytes() == b"".join((b"R".ljust(PAGE, b"n"), bytes(PAGE), b"below".ljust(PAGE, b"n"),
+                                                           b"last".ljust(PAGE, b"n")))
 
 
 @pytest.mark.parametrize("stack", [{"mib": 64}], indirect=True)

@@ -12,8 +12,8 @@ import pytest
 from clock import BY_THE_CLOCK
 from conftest import clean_up
 from libc import file_handle
-from stack import FSCK, LOWER, MOUNT, run
-from test_emu import create, module_fixture
+from stack import FSCK, LOWER, MOUNT, create_emulated, run
+from test_emu import module_fixture
 
 emulated_devices = module_fixture
 RECORDS = int(os.environ.get("FOREBAY_RECORDS", "100000"))
@@ -28,7 +28,7 @@ MKFS = "mkfs.ext4 -Fq -b 4096 -N 100000 -J size=32 -E lazy_itable_init=0,lazy_jo
 
 def devices(records, dirs):
     """Storage, mounted, and a cache with a log of that many records."""
-    storage, cache = create("--size 256M"), create("--size 80M")
+    storage, cache = create_emulated("--size 256M"), create_emulated("--size 80M")
     run(f"{MKFS} {storage} && mount {storage} {LOWER} && mkdir {LOWER}/x && rmdir {LOWER}/x")
     raw, _ = file_handle(LOWER)
     size, kind = int.from_bytes(raw[:4], "little"), int.from_bytes(raw[4:8], "little")
@@ -102,7 +102,7 @@ def replay(records, dirs):
 
 def plainly(records, dirs):
     """The processor time of the same changes on the same file system, made by a program and synced once."""
-    storage = create("--size 256M")
+    storage = create_emulated("--size 256M")
     run(f"{MKFS} {storage} && mount {storage} {LOWER}")
     took, busy = seconds(f"{LONG_LOG} {records} {dirs} {LOWER}")
     print(f"the same without Forebay: {took:.1f} s, {busy:.1f} of a processor")

@@ -11,9 +11,9 @@ import pytest
 from conftest import clean_up
 from libc import RENAME_EXCHANGE, renameat2
 from names_pair import THIRD, THIRD_LOWER, NamesPair, settle, sync, write
-from stack import FSCK, MOUNT, fails, run
+from stack import FSCK, MOUNT, create_emulated, fails, run
 from test_cuts import LEFT, LEFT_LOWER
-from test_emu import create, module_fixture
+from test_emu import module_fixture
 
 emulated_devices = module_fixture
 STOP = Path("/sys/module/forebay/parameters/replay_stop")
@@ -35,7 +35,7 @@ class StepsPair(NamesPair):
 
     def __init__(self):
         super().__init__()
-        self.third, self.fourth = ((create(f"--size {self.mib}M --track"), create(f"--size {self.cache_mib}M --track"))
+        self.third, self.fourth = ((create_emulated(f"--size {self.mib}M --track"), create_emulated(f"--size {self.cache_mib}M --track"))
                                    for _ in FOLDERS)
         for folder in (THIRD, THIRD_LOWER, FOURTH, FOURTH_LOWER):
             folder.mkdir(parents=True, exist_ok=True)

@@ -184,6 +184,30 @@ static void print_latency(json_object *cache, const char *key, const char *name)
 	printf(", 99 of 100 below %s\n", time_text(text, latency_percentile(latency, 99)));
 }
 
+/* What the kernel copies to and from the cache. */
+static void print_copies(json_object *cache)
+{
+	uint64_t limit = json_number(cache, "copy_limit"), user = json_number(cache, "copy_limit_user");
+	uint64_t tasks = json_number(cache, "copy_tasks");
+	char size[SIZE_TEXT];
+
+	if (!has(cache, "copied_in"))	/* only root may know */
+		return;
+	row("copied");
+	printf("%s in, ", size_text(size, json_number(cache, "copied_in")));
+	printf("%s out, ", size_text(size, json_number(cache, "copied_out")));
+	printf("%s for writeback", size_text(size, json_number(cache, "copied_back")));
+	if (json_number(cache, "mapped_stores"))
+		printf("; about %s stored in mappings", size_text(size, json_number(cache, "mapped_stores")));
+	if (limit)
+		printf("; at most %s a second", size_text(size, limit));
+	if (user)
+		printf("%s %s a second per user", limit ? "," : "; at most", size_text(size, user));
+	if (tasks)
+		printf("; %" PRIu64 " task%s at a time", tasks, PLURAL(tasks));
+	putchar('\n');
+}
+
 static void print_work(json_object *cache)
 {
 	uint64_t absorbed = json_number(cache, "syncs_absorbed"), lower = json_number(cache, "syncs_lower");
@@ -195,6 +219,7 @@ static void print_work(json_object *cache)
 	print_latency(cache, "sync_latency_memory", "in memory");
 	print_latency(cache, "sync_latency_move", "with a move");
 	print_latency(cache, "sync_latency_storage", "by storage");
+	print_copies(cache);
 	row("moved in");
 	printf("%s\n", pages_text(size, json_number(cache, "pages_absorbed")));
 	row("written back");
