@@ -6,11 +6,14 @@
  * They are absolute. So the committed records are read first, in their order, and each object gets what it
  * had after the last of them, in one change. What an object has already isn't set. Extended attributes are
  * set before, in the order of their records: for that these are read again. An ACL changes the mode, and
- * chmod changes the ACL's mask, so the last mode gives both what they were.
+ * chmod changes the ACL's mask. So the last ACL is set alone, with the permissions of the last mode.
  *
- * A file that is made again gets its attributes in staging, where no other task can put another file in its
- * place: when it is made, or after its extended attributes, when all are made. Directories, and files that
- * storage has, get theirs when all names are bound.
+ * The lower file system can be used meanwhile, and replay may end before its last step. So other users must
+ * not get to a made file before the directories that lead to it have their permissions, which may be less
+ * than those on storage, or those in between. A file at home (run.h) has all its attributes before its
+ * directory leaves staging, and is behind that directory until the end. All others get theirs when all names
+ * are bound: first what storage has; then made files, which are the mounter's alone until then; then made
+ * directories, which are, too.
  *
  * The mtime of a regular file has two sources: records of the name log, and the file record of the page
  * store, which an absorbed sync wrote. A file that is made again gets
@@ -42,13 +45,14 @@ struct fb_final {
 	u32 mode, uid, gid, iflags;
 	s64 atime, mtime;
 	s64 ctime;		/* of a file after the last change of attributes; 0: there is none */
-	bool xattrs;		/* and extended ones */
+	u64 acl;		/* the place of the last record of its ACL; 0: there is none */
+	bool xattrs;		/* it has other extended ones */
 };
 
 #define FB_HAS(change, field)	((change)->has & BIT(NL_F_##field))
 
 /* Whose extended attributes are set while the records are read. */
-enum fb_whose { FB_OF_NONE, FB_OF_MADE_FILES, FB_OF_OTHERS };
+enum fb_whose { FB_OF_NONE, FB_OF_FILES_AT_HOME, FB_OF_OTHERS };
 
 static struct fb_final *fb_final_of_node(struct fb_replay *run, const struct nl_node *node)
 {
@@ -99,15 +103,19 @@ static int fb_final_attr(struct fb_replay *run, const struct nl_change *change)
 	return 0;
 }
 
-/* Notes an extended attribute, or sets it if it is one of @whose. */
+/* Notes an extended attribute; or sets it, if it is no ACL of permissions, and one of @whose. */
 static int fb_final_xattr(struct fb_replay *run, const struct nl_change *change, enum fb_whose whose)
 {
 	struct nl_node *node = nl_node_get(&run->bind.nodes, &change->object);
 
 	if (!node)
 		return -ENOSPC;
+	if (fb_is_access_acl(&change->xattr)) {
+		fb_final_of_node(run, node)->acl = run->scratch.start;
+		return 0;
+	}
 	fb_final_of_node(run, node)->xattrs = true;
-	if (whose != (fb_is_made_file(run, node) ? FB_OF_MADE_FILES : FB_OF_OTHERS))
+	if (whose != (fb_is_at_home(run, node) ? FB_OF_FILES_AT_HOME : FB_OF_OTHERS))
 		return 0;
 	return fb_replay_xattr(run, node, change);
 }
@@ -288,36 +296,17 @@ static int fb_final_set_stored(struct fb_replay *run, struct dentry *object, str
 	return fb_final_set(run, object, final, &ctime);
 }
 
-/* Moves ctime. */
-static int fb_final_set_flags(struct fb_replay *run, struct dentry *object, const struct fb_final *final)
-{
-	struct file_kattr fa = { };
-	u32 flags;
-	int err;
-
-	if (!(final->mask & NL_ATTR_IFLAGS))
-		return 0;
-	err = vfs_fileattr_get(object, &fa);
-	if (err)
-		return err;
-	flags = (fa.flags & ~FB_LOGGED_FLAGS) | (final->iflags & FB_LOGGED_FLAGS);
-	if (flags == fa.flags)
-		return 0;
-	err = fb_replay_stops() ? -ECANCELED : mnt_want_write(run->fsb->lower.mnt);
-	if (err)
-		return err;
-	fileattr_fill_flags(&fa, flags);
-	err = vfs_fileattr_set(mnt_idmap(run->fsb->lower.mnt), object, &fa);
-	mnt_drop_write(run->fsb->lower.mnt);
-	return err;
-}
-
 /* Sets all attributes of an object. */
 static int fb_final_set_all(struct fb_replay *run, const struct nl_node *node, struct dentry *object)
 {
 	struct fb_final *final = fb_final_of_node(run, node);
-	int err = fb_final_set_flags(run, object, final);
+	const u32 *mode = final->mask & NL_ATTR_MODE ? &final->mode : NULL;
+	int err = 0;
 
+	if (final->mask & NL_ATTR_IFLAGS)
+		err = fb_change_flags(run->fsb, object, final->iflags);
+	if (!err && final->acl)
+		err = fb_replay_access_acl(run, object, final->acl, mode);
 	if (!err) {
 		fb_final_time(run, node, final);
 		if (d_is_dir(object) || nl_node_made(&run->bind, node))
@@ -334,17 +323,18 @@ static int fb_final_set_all(struct fb_replay *run, const struct nl_node *node, s
  */
 static int fb_final_apply(struct fb_replay *run, const struct nl_node *node)
 {
+	const struct fb_final *final = fb_final_of_node(run, node);
 	struct dentry *object;
 	int err;
 
-	if (!fb_final_of_node(run, node)->mask ||
+	if ((!final->mask && !final->acl) ||
 	    (node->born && nl_on_storage(run->nl, node->born) <= 0 && !nl_node_made(&run->bind, node)))
 		return 0;
 	object = fb_find_object(run, node);
 	if (object == ERR_PTR(-ESTALE))
 		return 0;
 	if (IS_ERR(object))
-		return fb_replay_failed_attr(run, node, fb_final_of_node(run, node)->uid, PTR_ERR(object));
+		return fb_replay_failed_attr(run, node, final->uid, PTR_ERR(object));
 	err = 0;
 	if (!IS_IMMUTABLE(d_inode(object)) && !IS_APPEND(d_inode(object)))
 		err = fb_final_set_all(run, node, object);
@@ -361,26 +351,19 @@ static int fb_final_set_xattrs(struct fb_replay *run, enum fb_whose whose)
 
 	for (i = 0; i < run->bind.nodes.nr && !any; i++)
 		any = run->finals[i].xattrs &&
-		      fb_is_made_file(run, &run->bind.nodes.nodes[i]) == (whose == FB_OF_MADE_FILES);
+		      fb_is_at_home(run, &run->bind.nodes.nodes[i]) == (whose == FB_OF_FILES_AT_HOME);
 	err = any ? fb_final_read(run, whose) : 0;
 	return err ? fb_replay_failed(run, "set attributes", NULL, err) : 0;
 }
 
-/* Sets attributes of made files that have extended ones, or of all other objects. */
-static int fb_final_apply_all(struct fb_replay *run, enum fb_whose whose)
+/* The order in which objects get their attributes. Files at home have them already. */
+static u32 fb_final_rank(const struct fb_replay *run, const struct nl_node *node)
 {
-	bool made = whose == FB_OF_MADE_FILES;
-	const struct nl_node *node;
-	int err = fb_final_set_xattrs(run, whose);
-	u32 i;
-
-	for (i = 0; i < run->bind.nodes.nr && !err; i++) {
-		node = &run->bind.nodes.nodes[i];
-		if (fb_is_made_file(run, node) == made && (!made || run->finals[i].xattrs))
-			err = fb_final_apply(run, node);
-		cond_resched();
-	}
-	return err;
+	if (!nl_node_made(&run->bind, node))
+		return 0;
+	if (fb_is_at_home(run, node))
+		return U32_MAX;
+	return node->is_dir ? 2 : 1;
 }
 
 /**
@@ -401,40 +384,62 @@ int fb_replay_read_attributes(struct fb_replay *run)
 }
 
 /**
- * fb_replay_made_attributes() - set attributes of a file that was made again
+ * fb_replay_home_attributes() - set attributes of a file at home
  * @run: the replay, its attributes read; the file records of made files are still there
  * @node: the file
  * @object: the same, in staging
  *
- * A file with extended attributes is left to fb_replay_made_xattrs(). Both can be made any number of times.
+ * A file with extended attributes is left to fb_replay_home_xattrs(). Both can be made any number of times.
  *
  * Return: 0; or an error, after a message.
  */
-int fb_replay_made_attributes(struct fb_replay *run, const struct nl_node *node, struct dentry *object)
+int fb_replay_home_attributes(struct fb_replay *run, const struct nl_node *node, struct dentry *object)
 {
 	return fb_final_of_node(run, node)->xattrs ? 0 : fb_final_set_all(run, node, object);
 }
 
 /**
- * fb_replay_made_xattrs() - set attributes of the made files that have extended ones
+ * fb_replay_home_xattrs() - set attributes of the files at home that have extended ones
  * @run: the replay; all objects are made, no name has changed, and the file records of made files are there
  *
  * Return: 0; -EOPNOTSUPP: a record has what can't be set; or another error. After a message.
  */
-int fb_replay_made_xattrs(struct fb_replay *run)
+int fb_replay_home_xattrs(struct fb_replay *run)
 {
-	return fb_final_apply_all(run, FB_OF_MADE_FILES);
+	int err = fb_final_set_xattrs(run, FB_OF_FILES_AT_HOME);
+	const struct nl_node *node;
+	u32 i;
+
+	for (i = 0; i < run->bind.nodes.nr && !err; i++) {
+		node = &run->bind.nodes.nodes[i];
+		if (run->finals[i].xattrs && fb_is_at_home(run, node))
+			err = fb_final_apply(run, node);
+		cond_resched();
+	}
+	return err;
 }
 
 /**
- * fb_replay_attributes() - set attributes of directories, and of files that storage has
- * @run: the replay; all names are bound
+ * fb_replay_attributes() - set attributes of all objects but files at home
+ * @run: the replay; all names are bound, and the file records of made files are still there
  *
- * Can be made any number of times.
+ * Can be made any number of times, until those file records are freed.
  *
- * Return: as fb_replay_made_xattrs().
+ * Return: as fb_replay_home_xattrs().
  */
 int fb_replay_attributes(struct fb_replay *run)
 {
-	return fb_final_apply_all(run, FB_OF_OTHERS);
+	int err = fb_final_set_xattrs(run, FB_OF_OTHERS);
+	const struct nl_node *node;
+	u32 rank, i;
+
+	for (rank = 0; rank <= 2; rank++) {
+		for (i = 0; i < run->bind.nodes.nr && !err; i++) {
+			node = &run->bind.nodes.nodes[i];
+			if (fb_final_rank(run, node) == rank)
+				err = fb_final_apply(run, node);
+			cond_resched();
+		}
+	}
+	return err;
 }

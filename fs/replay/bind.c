@@ -166,18 +166,17 @@ static int fb_add_there(struct fb_replay *run, struct dentry *dir, struct dentry
 int fb_bind_add(struct fb_replay *run, const struct nl_binding *binding)
 {
 	const struct nl_node *node = binding->object;
-	bool made = nl_node_made(&run->bind, node), file = fb_is_made_file(run, node);
-	bool has_name = file && fb_is_made_in(run, binding->dir, node);
+	bool made = nl_node_made(&run->bind, node), at_home = fb_is_at_home(run, node);
 	struct qstr name = fb_name_of(binding);
 	struct dentry *dir, *object;
 	int err;
 
-	if (has_name && run->new_staging) {
+	if (at_home && run->new_staging) {
 		run->added++;
 		return 0;
 	}
-	object = file ? fb_find_staged(run, node) : fb_find_object(run, node);
-	if (has_name && object == ERR_PTR(-ESTALE)) {
+	object = at_home ? fb_find_staged(run, node) : fb_find_object(run, node);
+	if (at_home && object == ERR_PTR(-ESTALE)) {
 		run->added++;
 		return 0;
 	}

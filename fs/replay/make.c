@@ -8,7 +8,7 @@
  * A file that gets one name, in a directory that was made before it, is made in that directory under that
  * name: no other task can look there, and nothing else has the name. It leaves staging with the directory.
  * Any other file is found by its birth, and keeps its entry until the log is empty: its names are further
- * links. ("File" is anything but a directory.)
+ * links. ("File" is anything but a directory; see fb_is_at_home().)
  *
  * What a name of these stands for is the same after each restart: it is the mapping from birth to object, and
  * it is never replaced. When all are made and on storage, "made" says so.
@@ -147,15 +147,16 @@ static int fb_find_home(struct fb_replay *run, const struct nl_node *node, struc
 {
 	const struct nl_node *dir;
 	struct nl_text name;
-	int got = nl_bind_only_name(&run->bind, node, &dir, &name);
+	int got;
 
-	if (got < 0)
-		return got;
-	if (!got || !fb_is_made_in(run, dir, node)) {
+	if (!fb_is_at_home(run, node)) {
 		home->dir = dget(run->staging);
 		home->name = fb_birth_name(home->buf, node->born, "");
 		return 0;
 	}
+	got = nl_bind_only_name(&run->bind, node, &dir, &name);
+	if (got <= 0)
+		return got ?: -EUCLEAN;
 	if (name.len > NAME_MAX)
 		return -ENAMETOOLONG;
 	memcpy(home->buf, name.bytes, name.len);
@@ -329,8 +330,8 @@ static struct dentry *fb_find_made_file(struct fb_replay *run, const struct nl_n
  * @run: the replay, its staging folder open, @run->bind started
  * @node: the object
  *
- * The handle of a creation that storage lacks is not decoded. A file that is made again must not be looked
- * for here when all are made.
+ * The handle of a creation that storage lacks is not decoded. A file at home (run.h) must not be looked for
+ * here when all are made: another task may have put its own there.
  *
  * Return: a dentry with a reference; -ESTALE: there is no such object; or another error.
  */

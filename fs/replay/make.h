@@ -5,13 +5,6 @@
 
 #include "run.h"
 
-/* Whether a file is made in a directory that is made again, too. @dir: where it gets its only name. */
-static inline bool fb_is_made_in(const struct fb_replay *run, const struct nl_node *dir,
-				 const struct nl_node *file)
-{
-	return file->names == 1 && nl_node_made(&run->bind, dir) && dir->is_dir && dir->born < file->born;
-}
-
 struct dentry *fb_make_again(struct fb_replay *run, const struct nl_record *record,
 			     const struct nl_node *node);
 struct dentry *fb_find_staged(struct fb_replay *run, const struct nl_node *node);

@@ -12,16 +12,18 @@
  *   3. The staging folder is made, and named after this log (stage.c). A restart uses it.
  *   4. File records of creations that storage lacks, and that aren't made again, are freed: what is made
  *      next may get their handles. Step 5 never needs them. A restart finds them freed, or frees them.
- *   5. MAKE: objects are made in staging, files with all that they had (make.c, attr.c). What is there is
- *      used again, and its content is copied again from its file record. The lower journal keeps the order:
- *      an entry is there with all of what was made before it.
- *   6. A full lower sync: files are on storage as they have to be. Then "made" is made in staging, and the
- *      lower journal committed, with the notes that lead to directories. From now on a restart skips steps 5
- *      and 6: a file may leave staging with its directory, and other users may put another one in its place.
+ *   5. MAKE: objects are made in staging (make.c), files with their content, and those that are made in their
+ *      directories with all that they had (attr.c). What is there is used again, and its content is copied
+ *      again from its file record. The lower journal keeps the order: an entry is there with all of what was
+ *      made before it.
+ *   6. A full lower sync: what files have is on storage. Then "made" is made in staging, and the lower
+ *      journal committed, with the notes that lead to directories. From now on a restart skips steps 5 and 6:
+ *      a file may leave staging with its directory, and other users may put another one in its place.
  *   7. STAGE, ADD, REMOVE (bind.c). The steps are derived from log and decisions alone, so they are the
  *      same after a restart. All objects that they need have a name: made ones in staging, others where
  *      they were, in staging, or where they are bound.
- *   8. Attributes of directories, and of files that storage has (attr.c), absolute.
+ *   8. Attributes of all other objects (attr.c), absolute: first of what storage has, last of directories
+ *      that were made. Until then what was made is the mounter's alone.
  *   9. "done" is made in staging.
  *  10. The lower journal is committed, which keeps the order: "done" is on storage with all of steps 7 and 8.
  *      From now on a restart skips steps 4 to 9: without its file record a made file would get neither
@@ -206,8 +208,8 @@ static int fb_replay_make(struct fb_replay *run, const struct nl_binding *bindin
 	if (err)
 		return fb_replay_failed(run, "make a file or directory again",
 					change->has & BIT(NL_F_NAME) ? &change->name : NULL, err);
-	if (object && !d_is_dir(object))
-		err = fb_replay_made_attributes(run, binding->object, object);
+	if (object && fb_is_at_home(run, binding->object))
+		err = fb_replay_home_attributes(run, binding->object, object);
 	dput(object);
 	return err;
 }
@@ -216,7 +218,7 @@ static int fb_replay_make(struct fb_replay *run, const struct nl_binding *bindin
 static int fb_replay_all_made(struct fb_replay *run)
 {
 	struct super_block *lower = run->fsb->lower.mnt->mnt_sb;
-	int err = fb_replay_made_xattrs(run);
+	int err = fb_replay_home_xattrs(run);
 
 	if (err)
 		return err;

@@ -43,12 +43,17 @@ struct fb_replay {
 };
 
 /*
- * An object that is made again, and is no directory: it is whole before the first name changes, and nothing
- * is done to it later but to name it.
+ * A file that gets one name, in a directory that is made before it: it is made in that directory. It is whole
+ * before the directory leaves staging, and nothing is done to it later. ("File" is anything but a directory.)
  */
-static inline bool fb_is_made_file(const struct fb_replay *run, const struct nl_node *node)
+static inline bool fb_is_at_home(const struct fb_replay *run, const struct nl_node *node)
 {
-	return nl_node_made(&run->bind, node) && !node->is_dir;
+	const struct nl_node *dir;
+
+	if (node->is_dir || node->names != 1 || !nl_node_made(&run->bind, node))
+		return false;
+	dir = &run->bind.nodes.nodes[run->bind.names[node->name].dir - 1];
+	return dir->is_dir && dir->born < node->born && nl_node_made(&run->bind, dir);
 }
 
 #endif
