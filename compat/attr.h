@@ -19,6 +19,25 @@
 #endif
 
 /*
+ * Moves mtime and ctime of a file that is open for writing, also if the file's own writes leave them alone
+ * (FMODE_NOCMTIME). Newer kernels' file_update_time() heeds that flag, too.
+ */
+static inline int compat_update_time(struct file *file)
+{
+#ifdef COMPAT_HAS_UPDATE_TIME_TYPE
+	struct inode *inode = file_inode(file);
+
+	if (IS_NOCMTIME(inode))
+		return 0;
+	if (inode->i_op->update_time)
+		return inode->i_op->update_time(inode, FS_UPD_CMTIME, 0);
+	return generic_update_time(inode, FS_UPD_CMTIME, 0);
+#else
+	return file_update_time(file);
+#endif
+}
+
+/*
  * Before a lower inode's ->setattr() is called to set both times as the caller has them in struct iattr;
  * returns what ia_valid needs for that. @inode is locked.
  *

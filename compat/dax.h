@@ -10,8 +10,12 @@
  * leaves out the mappings of DAX files alone. So there are entries of that kind only in mappings that reclaim
  * leaves out for another reason, compat_maps_by_number().
  *
- * A page of ordinary memory (an emulated device) has a special entry in all kernels. Its mappings have
- * VM_MIXEDMAP, so reclaim leaves them out.
+ * A page of ordinary memory (an emulated device) has a special entry in all kernels, except in private
+ * mappings. Its mappings have VM_MIXEDMAP, so reclaim leaves them out.
+ *
+ * A private mapping may be written by another task: a debugger sets a breakpoint. The kernel would copy a
+ * page that has only a number from that address of the other task's memory (__wp_page_copy_user()). So all
+ * entries in private mappings are counted.
  */
 #ifndef FOREBAY_COMPAT_DAX_H
 #define FOREBAY_COMPAT_DAX_H
@@ -43,10 +47,8 @@ static inline bool compat_dax_is_busy(struct page *page, bool is_device)
 {
 	int references = page_ref_count(page);
 
-	if (!is_device)
-		return references > 1;
 	smp_rmb();	/* see above; the kernel changes both by atomic operations that are ordered */
-	return references > COMPAT_DAX_IDLE + folio_mapcount(page_folio(page));
+	return references > (is_device ? COMPAT_DAX_IDLE : 1) + folio_mapcount(page_folio(page));
 }
 
 /* True if a device's DAX page has references: of tasks, hardware and page tables. */
@@ -96,11 +98,20 @@ static inline void compat_set_page_index(struct page *page, pgoff_t index)
 #define compat_insert(vma, address, number, is_device)	vmf_insert_mixed(vma, address, number)
 #endif
 
+/*
+ * The protection of an entry that is inserted as writable. Such an entry is dirty, as the kernel's own are.
+ * So the page counts as stored to in /proc/PID/pagemap (soft-dirty), which no processor sees to.
+ */
+static inline pgprot_t compat_writable(const struct vm_area_struct *vma)
+{
+	return pte_pgprot(pte_mkdirty(pfn_pte(0, vm_get_page_prot(vma->vm_flags))));
+}
+
 static inline vm_fault_t compat_insert_writable(struct vm_fault *vmf, unsigned long number, bool is_device)
 {
 	struct vm_area_struct vma = *vmf->vma;
 
-	vma.vm_page_prot = vm_get_page_prot(vma.vm_flags);
+	vma.vm_page_prot = compat_writable(&vma);
 	return compat_insert(&vma, vmf->address, number, is_device);
 }
 
@@ -121,8 +132,8 @@ static inline void compat_no_recency(struct file *file)
 
 #ifdef COMPAT_HAS_COUNTED_DAX
 /* The page has a reference while its entry takes one; without any it would be refused. */
-static inline vm_fault_t compat_map_device_page(struct vm_fault *vmf, unsigned long address,
-						unsigned long number, bool write)
+static inline vm_fault_t compat_map_page(struct vm_fault *vmf, unsigned long address, unsigned long number,
+					 bool write)
 {
 	struct page *page = pfn_to_page(number);
 	vm_fault_t ret;
@@ -134,21 +145,22 @@ static inline vm_fault_t compat_map_device_page(struct vm_fault *vmf, unsigned l
 }
 #else
 /*
- * True for a mapping whose recency is of no use: there are only DAX pages, or nothing is reclaimed. Entries
- * that hold nothing cost less. Of counted ones in locked memory, see compat_dax_is_busy(). And without a
- * page_mkwrite, the kernel would tell no file system of the first store to a counted page.
+ * True for a shared mapping whose recency is of no use: there are only DAX pages, or nothing is reclaimed.
+ * Entries that hold nothing cost less. Of counted ones in locked memory, see compat_dax_is_busy(). And
+ * without a page_mkwrite, the kernel would tell no file system of the first store to a counted page.
  */
 static inline bool compat_maps_by_number(const struct vm_area_struct *vma)
 {
-	return (vma->vm_flags & (VM_SYNC | VM_LOCKED)) || !vma->vm_ops->page_mkwrite;
+	return (vma->vm_flags & VM_MAYSHARE) &&
+	       ((vma->vm_flags & (VM_SYNC | VM_LOCKED)) || !vma->vm_ops->page_mkwrite);
 }
 
 /*
  * vm_insert_page() wants VM_MIXEDMAP for a page that a fault maps. The mapping itself must not have it:
  * mlock() would do nothing. So the function is given a copy, as in compat_insert_writable().
  */
-static inline vm_fault_t compat_map_device_page(struct vm_fault *vmf, unsigned long address,
-						unsigned long number, bool write)
+static inline vm_fault_t compat_map_page(struct vm_fault *vmf, unsigned long address, unsigned long number,
+					 bool write)
 {
 	struct vm_area_struct vma = *vmf->vma;
 	int err;
@@ -159,7 +171,7 @@ static inline vm_fault_t compat_map_device_page(struct vm_fault *vmf, unsigned l
 			     : compat_insert(vmf->vma, address, number, true);
 	}
 	if (write)
-		vma.vm_page_prot = vm_get_page_prot(vma.vm_flags);
+		vma.vm_page_prot = compat_writable(&vma);
 	vm_flags_init(&vma, vma.vm_flags | VM_MIXEDMAP);
 	err = vm_insert_page(&vma, address, pfn_to_page(number));
 	if (err == -ENOMEM)
@@ -168,22 +180,52 @@ static inline vm_fault_t compat_map_device_page(struct vm_fault *vmf, unsigned l
 }
 #endif
 
+static inline int compat_drop_entry(pte_t *entry, unsigned long address, void *arg)
+{
+	struct vm_fault *vmf = arg;
+
+	if (pte_same(ptep_get(entry), vmf->orig_pte))
+		pte_clear(vmf->vma->vm_mm, address, entry);
+	return 0;
+}
+
+/*
+ * userfaultfd leaves a marker in place of an entry that has gone, or never was, to have the next store noted
+ * (UFFD_FEATURE_WP_ASYNC). The kernel's functions that insert an entry take a marker for one that is there,
+ * so the fault would come back for ever. Without the marker the page counts as stored to, at worst too early.
+ */
+static inline void compat_drop_marker(struct vm_fault *vmf)
+{
+	if (vmf->flags & FAULT_FLAG_ORIG_PTE_VALID && !pte_none(vmf->orig_pte) && !pte_present(vmf->orig_pte))
+		apply_to_page_range(vmf->vma->vm_mm, vmf->address & PAGE_MASK, PAGE_SIZE, compat_drop_entry,
+				    vmf);
+}
+
+/* Maps a page, not writable, at @address: that of @vmf, or before 6.15 another one of the mapping. */
+static inline vm_fault_t compat_map_at(struct vm_fault *vmf, unsigned long address, unsigned long number,
+				       bool is_device)
+{
+	if (is_device || !(vmf->vma->vm_flags & VM_MAYSHARE))
+		return compat_map_page(vmf, address, number, false);
+	return compat_insert(vmf->vma, address, number, false);
+}
+
 /*
  * Maps a page where @vmf says, not writable: the first store comes back as pfn_mkwrite. @is_device: it is a
  * device's DAX page; else ordinary memory.
  */
 static inline vm_fault_t compat_map_dax(struct vm_fault *vmf, unsigned long number, bool is_device)
 {
-	if (is_device)
-		return compat_map_device_page(vmf, vmf->address, number, false);
-	return compat_insert(vmf->vma, vmf->address, number, false);
+	compat_drop_marker(vmf);
+	return compat_map_at(vmf, vmf->address, number, is_device);
 }
 
 /* The same, writable at once; no entry is there. */
 static inline vm_fault_t compat_map_dax_writable(struct vm_fault *vmf, unsigned long number, bool is_device)
 {
+	compat_drop_marker(vmf);
 	if (is_device)
-		return compat_map_device_page(vmf, vmf->address, number, true);
+		return compat_map_page(vmf, vmf->address, number, true);
 	return compat_insert_writable(vmf, number, false);
 }
 
@@ -203,6 +245,7 @@ static inline bool compat_map_alone(struct vm_fault *vmf, vm_fault_t *ret)
 
 	if (vmf->cow_page)
 		return true;
+	compat_drop_marker(vmf);
 	*ret = vmf_insert_page_mkwrite(vmf, vmf->page, false) | major;
 	unlock_page(vmf->page);
 	put_page(vmf->page);
@@ -218,10 +261,7 @@ static inline void compat_map_dax_near(struct vm_fault *vmf, unsigned long addre
 				       bool is_device)
 {
 #ifndef COMPAT_HAS_COUNTED_DAX
-	if (is_device)
-		compat_map_device_page(vmf, address, number, false);
-	else
-		compat_insert(vmf->vma, address, number, false);
+	compat_map_at(vmf, address, number, is_device);
 #endif
 }
 

@@ -35,6 +35,7 @@ features() {
 	has REMOVE_PRIVS_FLAGS fs.h 'file_remove_privs_flags\('
 	has ACL_XATTR_ALLOC posix_acl_xattr.h 'void \*posix_acl_to_xattr\('
 	has CTIME_SET fs.h 'define[[:space:]]+ATTR_CTIME_SET'
+	has UPDATE_TIME_TYPE fs.h '^enum fs_update_time'
 	# Backing files are told the user's kiocb.
 	has BACKING_KIOCB backing-file.h 'end_write\)\(struct kiocb'
 	has MMAP_PREPARE fs.h 'compat_set_desc_from_vma\('

@@ -304,8 +304,8 @@ OURS = (
     Question(OWN, "share", "Does a task that goes through the whole cache slow one with a small file?", "share",
              readings=tuple(Reading(name, "forebay-small", "value", "syncs/s")
                             for name in ("synced-alone", "synced-beside-computing", "synced-beside-direct", "synced-beside-synced", "synced-beside-stored")),
-             why="The last sixteenth of the cache is for files that have no more than their share. A task that only computes shows what "
-             "the emulated processors take from each other."),
+             why="The last sixteenth of the cache is for files that have no more than their share. The tasks that compute, or write "
+             "past Forebay to the SSD, show what the host's two processors take from each other."),
     Question(OWN, "names", "What do syncs of names gain from the name log?", "names",
              tuple(Compare("forebay-names", to, NAMES) for to in ("ext4", "forebay", "ext4-dax", "dm-writecache", "tmpfs"))),
     Question(OWN, "programs", "And real programs?", "programs",

@@ -122,7 +122,7 @@ struct nl_record_onmedia {
 	__le16	lines;			/* 1 to NL_MAX_LINES */
 	__le16	length;			/* bytes, head included */
 	__u8	kind;			/* enum nl_kind */
-	__u8	flags;			/* NL_NOREPLACE, NL_EXCHANGE, NL_SAME_CTIME() */
+	__u8	flags;			/* NL_NOREPLACE, NL_EXCHANGE, NL_SAME_CTIME(), NL_STEPPED */
 	__u8	reserved[6];
 };
 
@@ -147,6 +147,13 @@ enum nl_kind {
  * ctime that it has after the change before the change, too.
  */
 #define NL_SAME_CTIME(field)	((field) << 1)
+/*
+ * The counters of the record's directories were raised by NL_STEP right before the change, in memory only,
+ * and those in the record are from behind that. Storage has greater ones with the change. Without it, they
+ * are lower by NL_STEP than those in the record, or by less, for reads since may have raised them.
+ */
+#define NL_STEPPED		16u
+#define NL_STEP			1024u
 
 /*
  * A field: this head, @length bytes, and zeros up to a multiple of 4. Fields stand in the order of their
@@ -188,10 +195,10 @@ struct nl_identity_onmedia {
 };
 
 /*
- * A directory's change counter from before the change, and its ctime after it. 0: the counter says nothing,
- * because it didn't rise; DIR and DIR2 have none of 0. In SELF of a change of attributes (NL_SETATTR,
- * NL_XATTR_SET, NL_XATTR_REMOVE, NL_IFLAGS), if the mode is not that of a directory: the inode's counter
- * after the change.
+ * A directory's change counter from before the change, with NL_STEPPED from behind the step; and its ctime
+ * after the change. 0: the counter says nothing, because it didn't rise; DIR and DIR2 have none of 0. In SELF
+ * of a change of attributes (NL_SETATTR, NL_XATTR_SET, NL_XATTR_REMOVE, NL_IFLAGS), if the mode is not that
+ * of a directory: the inode's counter after the change.
  */
 struct nl_count_onmedia {
 	__le64	before;

@@ -3,7 +3,8 @@
  * Which records storage has, and whether its state can be explained at all.
  *
  * A record's change is on storage if and only if the change counter of each directory that it changed is
- * greater there than before the change.
+ * greater there than before the change. On xfs, reads raise counters, too: so each change makes a step
+ * (NL_STEPPED), which reads don't get over.
  *
  * Attributes of other inodes have no such counter, nor has a directory whose counter didn't rise. They are
  * absolute: the record counts as stored if storage has a later state, and is made again otherwise. A state
@@ -30,6 +31,13 @@ struct votes {
 	bool	yes;		/* storage has the change */
 	bool	no;		/* it has not */
 	bool	removed;	/* a directory is gone, so what came before its removal is there */
+};
+
+/* What a record says of one of its directories. */
+struct claim {
+	const struct nl_count *count;
+	bool	same;		/* the change before has the same ctime */
+	u64	step;		/* the counter was raised by so many for the change alone */
 };
 
 /* Storage can't be explained; the first reason counts. */
@@ -90,44 +98,64 @@ static bool has_change_if_read(const struct nl_node *node, const struct nl_count
 }
 
 /* True if the counter of a directory on storage shows that storage has the change. */
-static bool has_change(const struct nl_node *node, const struct nl_count *count, bool same)
+static bool has_change(const struct nl_node *node, const struct claim *claim)
 {
+	const struct nl_count *count = claim->count;
+
 	if (node->counter <= count->before)
 		return BREAK_COUNTER && node->counter == count->before;
-	if (node->read == NL_SEEN_UNREAD)
+	if (claim->step || node->read == NL_SEEN_UNREAD)
 		return true;
 	if (raised_by_reading(node, count))
 		return false;
-	return node->read == NL_SEEN_READ_BEFORE || has_change_if_read(node, count, same);
+	return node->read == NL_SEEN_READ_BEFORE || has_change_if_read(node, count, claim->same);
+}
+
+/*
+ * True if the counter of a directory on storage is not the one from before the step of a change that storage
+ * lacks, and reads don't explain it: they leave ctime alone. A whole step does, for the counter may have been
+ * written between the step and the change.
+ */
+static bool raised_by_others(const struct nl_node *node, const struct claim *claim)
+{
+	u64 raised = node->counter + claim->step - claim->count->before;
+
+	if (!raised || raised == claim->step)
+		return false;
+	return claim->same ? node->ctime != claim->count->ctime : node->read == NL_SEEN_UNREAD;
 }
 
 /*
  * True if the counter and the ctime of a directory on storage are those from after a change, and those from
  * before it that several access times have raised.
  */
-static bool is_unclear(const struct nl_node *node, const struct nl_count *count, bool same)
+static bool is_unclear(const struct nl_node *node, const struct claim *claim)
 {
-	return node->read == NL_SEEN_READ_OFTEN && node->counter > count->before + 1 &&
-	       node->ctime == count->ctime && (node->stored ? node->known == count->ctime : same);
+	const struct nl_count *count = claim->count;
+
+	return !claim->step && node->read == NL_SEEN_READ_OFTEN && node->counter > count->before + 1 &&
+	       node->ctime == count->ctime && (node->stored ? node->known == count->ctime : claim->same);
 }
 
 /* Votes for a directory on storage: whether it has the change. */
-static void vote_present(struct nl_judge *judge, struct nl_node *node, const struct nl_count *count,
-			 bool same, struct votes *votes)
+static void vote_present(struct nl_judge *judge, struct nl_node *node, const struct claim *claim,
+			 struct votes *votes)
 {
+	bool has = has_change(node, claim), first = !node->stored && !node->unstored;
 	u64 place = judge->record->start;
-	bool has = has_change(node, count, same);
 
-	if (!node->stored && !node->unstored && node->counter < count->before)
+	if (first && node->counter + claim->step < claim->count->before)
 		verdict(judge, NL_ROLLED_BACK, node, place);
-	if (is_unclear(node, count, same))
+	if (first && !has && claim->step && raised_by_others(node, claim))
+		verdict(judge, NL_CHANGED, node, place);
+	if (is_unclear(node, claim))
 		verdict(judge, NL_UNCLEAR, node, place);
 	if (has && node->unstored)
 		verdict(judge, NL_CONTRADICTION, node, place);
 	if (has) {
 		votes->yes = true;
 		node->stored = true;
-		node->known = count->ctime;
+		node->known = claim->count->ctime;
 	} else {
 		votes->no = true;
 		node->unstored = true;
@@ -138,7 +166,11 @@ static void vote_present(struct nl_judge *judge, struct nl_node *node, const str
 static int vote(struct nl_judge *judge, const struct nl_identity *id, const struct nl_count *count,
 		u32 field, struct votes *votes)
 {
-	bool same = judge->record->change.flags & NL_SAME_CTIME(field);
+	u32 flags = judge->record->change.flags;
+	struct claim claim = {
+		.count = count, .same = flags & NL_SAME_CTIME(field),
+		.step = flags & NL_STEPPED ? NL_STEP : 0,
+	};
 	struct nl_node *node = nl_node_get(&judge->nodes, id);
 	int err;
 
@@ -151,7 +183,7 @@ static int vote(struct nl_judge *judge, const struct nl_identity *id, const stru
 		return err;
 	node->place = judge->record->start;
 	if (node->state == NL_NODE_PRESENT)
-		vote_present(judge, node, count, same, votes);
+		vote_present(judge, node, &claim, votes);
 	else if (node->state == NL_NODE_ABSENT)
 		votes->no = true;
 	else

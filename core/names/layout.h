@@ -132,9 +132,25 @@ static inline bool nl_handles_given(const struct nl_change *change)
 /* The flags that a record with these fields may have. */
 static inline u32 nl_flags_allowed(u32 kind, u32 has)
 {
-	u32 same = NL_SAME_CTIME(has & (NL_HAS(DIR) | NL_HAS(DIR2) | NL_HAS(SELF) | NL_HAS(SELF2)));
+	u32 counts = has & (NL_HAS(DIR) | NL_HAS(DIR2) | NL_HAS(SELF) | NL_HAS(SELF2));
 
-	return same | (kind == NL_RENAME ? NL_NOREPLACE | NL_EXCHANGE : 0);
+	return NL_SAME_CTIME(counts) | (counts ? NL_STEPPED : 0) |
+	       (kind == NL_RENAME ? NL_NOREPLACE | NL_EXCHANGE : 0);
+}
+
+/* A counter of one of the fields that says something was raised by the step. */
+static inline bool nl_step_possible(const struct nl_change *change, u32 field, const struct nl_count *count)
+{
+	return !(change->flags & NL_STEPPED) || !(change->has & field) || !count->before ||
+	       count->before >= NL_STEP;
+}
+
+static inline bool nl_steps_possible(const struct nl_change *change)
+{
+	return nl_step_possible(change, NL_HAS(DIR), &change->dir.count) &&
+	       nl_step_possible(change, NL_HAS(DIR2), &change->dir2.count) &&
+	       nl_step_possible(change, NL_HAS(SELF), &change->self) &&
+	       nl_step_possible(change, NL_HAS(SELF2), &change->self2);
 }
 
 /* The rules of names.h for a change, besides the lengths of its parts. */
@@ -143,7 +159,7 @@ static inline bool nl_change_allowed(const struct nl_change *change)
 	bool exchange = change->flags & NL_EXCHANGE;
 
 	if (!nl_fields_allowed(change->kind, change->has) || !nl_handles_given(change) ||
-	    change->flags & ~nl_flags_allowed(change->kind, change->has))
+	    change->flags & ~nl_flags_allowed(change->kind, change->has) || !nl_steps_possible(change))
 		return false;
 	if (change->has & NL_HAS(SELF2) && !(change->has & NL_HAS(OBJECT2)))
 		return false;

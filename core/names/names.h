@@ -133,7 +133,7 @@ struct nl_text {
 /* A change, as a writer describes it and a reader finds it. Fields that @has leaves out don't count. */
 struct nl_change {
 	enum nl_kind kind;
-	u32	flags;		/* NL_NOREPLACE, NL_EXCHANGE, NL_SAME_CTIME() */
+	u32	flags;		/* NL_NOREPLACE, NL_EXCHANGE, NL_SAME_CTIME(), NL_STEPPED */
 	u32	has;		/* bit NL_F_*: the field is there */
 	struct nl_dir dir, dir2;
 	struct nl_identity object, object2, needs;

@@ -180,7 +180,7 @@ static int dwl_reserve_regions(struct dwl *w, struct dwl_segment *p)
  * Context: Task in map. Sleeps unless REQ_NOWAIT.
  * Return: 0: durable, and found by readers. After an error, parts of it may be. -EAGAIN: it would
  * sleep; -ERESTART: writers are blocked, or go to the origin now; -EIO: the log is full and the origin
- * fails.
+ * fails; -ECANCELED: the bio is to be requeued.
  */
 int dwl_append(struct dwl *w, enum wl_op op, u64 *sector, u64 end, struct bio *bio,
 	       struct bvec_iter *iter)

@@ -5,12 +5,16 @@
  * device-mapper claims the devices of all its tables with the same holder. So the log's memory is
  * registered, too (core/pm/ranges.h), and that of an origin in persistent memory. Two tables may have the
  * memory only if they belong to the same mapped device, of which one table runs at a time (state.c).
+ * Neither may two mapped devices have one origin: each would read blocks that the other has newer.
  */
 #include <linux/dax.h>
 #include <linux/mm.h>
 
 #include "../../compat/pfn.h"
 #include "writelog.h"
+
+static DEFINE_MUTEX(dwl_claims_lock);
+static LIST_HEAD(dwl_claims);		/* targets, by ->claim, with their origins */
 
 /* Sets ti->error, which device-mapper logs. */
 static int dwl_refuse(struct dwl *w, char *why, int err)
@@ -134,6 +138,22 @@ static int dwl_register_origin(struct dwl *w)
 	return err;
 }
 
+/* Claims the origin for the tables of this mapped device. */
+static int dwl_claim_origin(struct dwl *w)
+{
+	struct mapped_device *md = dm_table_get_md(w->ti->table);
+	const struct dwl *other;
+	bool taken = false;
+
+	mutex_lock(&dwl_claims_lock);
+	list_for_each_entry(other, &dwl_claims, claim)
+		taken |= other->origin->bdev == w->origin->bdev && dm_table_get_md(other->ti->table) != md;
+	if (!taken)
+		list_add(&w->claim, &dwl_claims);
+	mutex_unlock(&dwl_claims_lock);
+	return taken ? dwl_refuse(w, "Origin has a write log already", -EBUSY) : 0;
+}
+
 /* Calls wl_open(), and reports its error. */
 static int dwl_open_log(struct dwl *w, void *base, u64 size, u32 flags)
 {
@@ -182,6 +202,8 @@ int dwl_device_open(struct dwl *w)
 	if (!err)
 		err = dwl_register_origin(w);
 	if (!err)
+		err = dwl_claim_origin(w);
+	if (!err)
 		err = dwl_open_log(w, base, size, WL_OPEN_READ_ONLY);
 	if (err)
 		return err;
@@ -197,6 +219,9 @@ void dwl_device_close(struct dwl *w)
 {
 	struct dwl_piece *piece;
 
+	mutex_lock(&dwl_claims_lock);
+	list_del_init(&w->claim);
+	mutex_unlock(&dwl_claims_lock);
 	while ((piece = w->origin_pieces)) {
 		w->origin_pieces = piece->next;
 		pm_range_unregister(&piece->range);
@@ -266,6 +291,10 @@ int dwl_device_load(struct dwl *w)
 	int err;
 
 	err = dwl_map_log(w, &base, &size);
+	/* Only what the constructor registered is this table's own. A dm-linear below may have changed. */
+	if (!err && (base != w->range.start || size != w->range.size))
+		err = dwl_refuse(w, "Log device leads to other memory than when the table was loaded",
+				 -EBUSY);
 	if (!err)
 		err = dwl_open_log(w, base, size, 0);
 	if (err) {

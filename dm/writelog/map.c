@@ -13,6 +13,8 @@
 
 static int dwl_ended(struct bio *bio, int err)
 {
+	if (err == -ECANCELED)
+		return DM_MAPIO_REQUEUE;
 	if (err == -EAGAIN) {
 		bio_wouldblock_error(bio);
 	} else {
@@ -123,7 +125,7 @@ static int dwl_write(struct dwl *w, struct bio *bio)
  * @bio: device-mapper's clone; if it has data, it lies within one segment
  *
  * Context: Task. Sleeps unless REQ_NOWAIT.
- * Return: DM_MAPIO_SUBMITTED or DM_MAPIO_REMAPPED.
+ * Return: DM_MAPIO_SUBMITTED or DM_MAPIO_REMAPPED; before a suspend without flush also DM_MAPIO_REQUEUE.
  */
 int dwl_map(struct dm_target *ti, struct bio *bio)
 {

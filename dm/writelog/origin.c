@@ -216,7 +216,10 @@ static void *dwl_bounce_space(struct dwl *w, struct bio *bio, u32 *space)
 	return page_address(mempool_alloc(&w->bounce, GFP_NOIO));
 }
 
-/* Adds the first bytes of an extent. Returns their number; 0: the bio is full; -EUCLEAN: unreadable. */
+/*
+ * Adds the first bytes of an extent. Returns their number; 0: the bio takes no more, or not beside what it
+ * has (some kernels don't mix a device's pages with others in a bio); -EUCLEAN: unreadable.
+ */
 static int dwl_bio_add(struct dwl *w, struct bio *bio, const void *data, u32 bytes)
 {
 	unsigned long lost;
@@ -233,9 +236,12 @@ static int dwl_bio_add(struct dwl *w, struct bio *bio, const void *data, u32 byt
 	bytes = min(bytes, space);
 	lost = copy_mc_to_kernel(to, data, bytes);
 	/* Added even if unreadable: dwl_bio_free() frees the pages of the bio. */
-	if (!bio_add_page(bio, virt_to_page(to), bytes, offset_in_page(to)) || lost)
-		return -EUCLEAN;
-	return bytes;
+	if (!bio_add_page(bio, virt_to_page(to), bytes, offset_in_page(to))) {
+		WARN_ON_ONCE(offset_in_page(to));	/* a page that the bio has already is not refused */
+		mempool_free(virt_to_page(to), &w->bounce);
+		return 0;
+	}
+	return lost ? -EUCLEAN : bytes;
 }
 
 /* Adds an extent to *@bio if it continues the bio. Submits full bios. */

@@ -14,6 +14,10 @@
  * A generation that the medium can't hold is neither free nor in use. An empty log throttles no writer,
  * however few generations it has left: no writeback would give credit. If no generation will be free for
  * writers any more, writers get an error when they need one.
+ *
+ * Before a suspend without flush (dmsetup suspend --noflush), all writers that wait give their bios back to
+ * device-mapper, which submits them again after the resume. Otherwise that suspend would wait for them, and
+ * they for an origin that may have failed for good. A table with another origin could not replace it.
  */
 #include "space.h"
 #include "trace.h"
@@ -44,11 +48,13 @@ static void dwl_space_serve(struct dwl *w)
 	struct dwl_space *s = &w->space;
 
 	lockdep_assert_held(&w->space.lock);
-	while (!list_empty(&s->waiters) && !s->blocked) {
+	while (!list_empty(&s->waiters) && (!s->blocked || w->requeuing)) {
 		struct dwl_waiter *first = list_first_entry(&s->waiters, struct dwl_waiter, list);
 		struct task_struct *task = first->task;
 
-		if (s->throttled) {
+		if (w->requeuing) {
+			first->err = -ECANCELED;
+		} else if (s->throttled) {
 			if (s->credit <= 0 && !w->failed)
 				return;
 			first->err = s->credit <= 0 ? -EIO : 0;
@@ -105,7 +111,8 @@ static int dwl_space_queue(struct dwl *w, u64 bytes, bool nowait)
  * @nowait: fail instead of sleeping
  *
  * Context: Task, no locks held. Sleeps unless @nowait.
- * Return: 0; -EAGAIN: @nowait; -EIO: the log is full and the origin fails.
+ * Return: 0; -EAGAIN: @nowait; -EIO: the log is full and the origin fails; -ECANCELED: the bio is to be
+ * requeued.
  */
 int dwl_space_enter(struct dwl *w, u64 bytes, bool nowait)
 {
@@ -120,12 +127,21 @@ int dwl_space_enter(struct dwl *w, u64 bytes, bool nowait)
 	return err;
 }
 
-/* Waits until writers may open a generation. -EIO: they can't, and shall not wait. */
+/*
+ * Waits until writers may open a generation. -EIO: they can't, and shall not wait. -ECANCELED: the bio is to
+ * be requeued.
+ */
 int dwl_space_wait_gen(struct dwl *w)
 {
 	dwl_count(w, DWL_FULL_WAITS, 1);
-	wait_event(w->gen_freed, dwl_free_for_writers(w) || READ_ONCE(w->failed) || dwl_gens_exhausted(w));
-	return dwl_free_for_writers(w) ? 0 : -EIO;
+	wait_event(w->gen_freed, dwl_free_for_writers(w) || READ_ONCE(w->failed) || dwl_gens_exhausted(w) ||
+		   READ_ONCE(w->requeuing));
+	if (dwl_free_for_writers(w))
+		return 0;
+	if (READ_ONCE(w->requeuing))
+		return -ECANCELED;
+	/* Another writer may have taken the generation that ended the wait: the caller tries again. */
+	return READ_ONCE(w->failed) || dwl_gens_exhausted(w) ? -EIO : 0;
 }
 
 /* Adds credit for bytes written back. Context: Any, interrupts too. */
@@ -192,14 +208,27 @@ void dwl_gen_broken(struct dwl *w)
 	dwl_space_update(w);
 }
 
-/* Makes all new writers wait, or lets them pass again. */
-void dwl_space_block(struct dwl *w, bool blocked)
+/* Changes one of the flags that decide which writers wait, and serves those that wait already. */
+static void dwl_space_set(struct dwl *w, bool *flag, bool value)
 {
 	struct dwl_space *s = &w->space;
 	unsigned long flags;
 
 	spin_lock_irqsave(&s->lock, flags);
-	WRITE_ONCE(s->blocked, blocked);
+	WRITE_ONCE(*flag, value);
 	dwl_space_serve(w);
 	spin_unlock_irqrestore(&s->lock, flags);
+}
+
+/* Sends writers that wait, and those that would, back to device-mapper; or lets them wait again. */
+void dwl_space_requeue(struct dwl *w, bool requeue)
+{
+	dwl_space_set(w, &w->requeuing, requeue);
+	wake_up_all(&w->gen_freed);
+}
+
+/* Makes all new writers wait, or lets them pass again. */
+void dwl_space_block(struct dwl *w, bool blocked)
+{
+	dwl_space_set(w, &w->space.blocked, blocked);
 }

@@ -10,6 +10,7 @@ int dwl_space_wait_gen(struct dwl *w);
 void dwl_space_credit(struct dwl *w, u64 bytes);
 void dwl_space_update(struct dwl *w);
 void dwl_space_block(struct dwl *w, bool blocked);
+void dwl_space_requeue(struct dwl *w, bool requeue);
 u32 dwl_space_level(const struct dwl *w);
 void dwl_gen_broken(struct dwl *w);
 

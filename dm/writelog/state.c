@@ -85,13 +85,16 @@ int dwl_preresume(struct dm_target *ti)
 	return 0;
 }
 
-/* Ends message flush: its task uses the table, and suspend holds up all bios until that use ends. */
+/*
+ * Ends message flush: its task uses the table, and suspend holds up all bios until that use ends. If bios
+ * may be requeued, the waits of writers end, too.
+ */
 void dwl_presuspend(struct dm_target *ti)
 {
 	struct dwl *w = ti->private;
 
 	WRITE_ONCE(w->suspending, true);
-	wake_up_all(&w->gen_freed);
+	dwl_space_requeue(w, dm_noflush_suspending(ti));
 }
 
 void dwl_presuspend_undo(struct dm_target *ti)
@@ -99,6 +102,7 @@ void dwl_presuspend_undo(struct dm_target *ti)
 	struct dwl *w = ti->private;
 
 	WRITE_ONCE(w->suspending, false);
+	dwl_space_requeue(w, false);
 }
 
 /* Context: device-mapper; no bio is in flight. */

@@ -25,6 +25,7 @@ static int dwl_init(struct dwl *w)
 	spin_lock_init(&w->direct_lock);
 	bio_list_init(&w->direct);
 	INIT_LIST_HEAD(&w->space.waiters);
+	INIT_LIST_HEAD(&w->claim);
 	init_waitqueue_head(&w->gen_freed);
 	init_waitqueue_head(&w->kick);
 	init_waitqueue_head(&w->bios_done);
@@ -62,6 +63,10 @@ static int dwl_get_devices(struct dwl *w, char **argv)
 	} else if (w->log->bdev == w->origin->bdev) {
 		w->ti->error = "Log device and origin are the same";
 		err = -EINVAL;
+	} else if (bdev_read_only(w->log->bdev) || bdev_read_only(w->origin->bdev)) {
+		/* The block layer would only warn of writes to it. */
+		w->ti->error = "Log device or origin is read-only";
+		err = -EROFS;
 	}
 	return err;
 }

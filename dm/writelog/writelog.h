@@ -246,6 +246,7 @@ struct dwl {
 	struct dwl_params params;
 	struct pm_range range;		/* the log's memory */
 	struct dwl_piece *origin_pieces;	/* the origin's, if it is persistent memory */
+	struct list_head claim;		/* in the list of all origins: device.c */
 
 	struct wl wl;
 	u64 gen_bytes;			/* bytes of PMem in a generation */
@@ -277,6 +278,7 @@ struct dwl {
 	spinlock_t direct_lock;		/* protects the next one */
 	struct bio_list direct;		/* done at the origin, to be completed by the worker: direct.c */
 	bool suspending;			/* about to be suspended: message flush ends */
+	bool requeuing;				/* and writers that wait are requeued: space.c; space.lock */
 	wait_queue_head_t kick;		/* where the worker waits */
 	bool draining;			/* writeback continues down to the low mark */
 	u64 flush_to;			/* generations up to this one shall be written back */

@@ -9,7 +9,7 @@
  */
 #include <linux/exportfs.h>
 #include <linux/magic.h>
-#include <linux/sched.h>
+#include <linux/sched/mm.h>
 
 #include "../../compat/cred.h"
 #include "../../core/store/xfs_handle.h"
@@ -94,12 +94,21 @@ struct fb_mounter_call {
 	int ret;
 };
 
+/*
+ * Writeback runs here, under wb_lock. If a loop device's file is on this mount, the limit for dirty pages and
+ * reclaim may wait for that device, and its worker for wb_lock. So this thread waits for neither: it is
+ * throttled by the lower device's own pages alone, and its allocations begin no I/O.
+ */
 static void fb_mounter_call_work(struct work_struct *work)
 {
 	struct fb_mounter_call *call = container_of(work, struct fb_mounter_call, work);
 	const struct cred *old = override_creds(call->fsb->space_cred);
+	unsigned int noio = memalloc_noio_save(), flags = current->flags;
 
+	current->flags |= PF_LOCAL_THROTTLE;
 	call->ret = call->run(call->arg);
+	current_restore_flags(flags, PF_LOCAL_THROTTLE);
+	memalloc_noio_restore(noio);
 	revert_creds(old);
 }
 

@@ -131,10 +131,27 @@ static bool fb_record_counts(struct fb_name_record *rec)
 		dir->count->ctime = is_dir ? fb_inode_ctime(dir->fi->lower) : rec->ctime;
 		if (is_dir && dir->count->ctime == dir->ctime_before)
 			rec->change.flags |= NL_SAME_CTIME(dir->field);
+		if (dir->stepped)
+			rec->change.flags |= NL_STEPPED;
 		dir->fi->names.counter = now;
 		dir->fi->names.life = rec->names->life;
 	}
 	return true;
+}
+
+/* Directories that haven't changed get the counters back that they have on storage. */
+static void fb_names_step_back(struct fb_name_record *rec)
+{
+	for (unsigned int i = 0; i < rec->nr_dirs; i++) {
+		struct fb_name_dir *dir = &rec->dirs[i];
+		s64 raised = dir->count->before << I_VERSION_QUERIED_SHIFT | I_VERSION_QUERIED;
+		s64 back = raised - ((s64)NL_STEP << I_VERSION_QUERIED_SHIFT);
+
+		if (!dir->stepped || !atomic64_try_cmpxchg(&dir->fi->lower->i_version, &raised, back))
+			continue;
+		dir->count->before -= NL_STEP;
+		dir->stepped = false;
+	}
 }
 
 /* True if a directory has changed although the change has failed. */
@@ -203,9 +220,11 @@ static void fb_record_write(struct fb_name_record *rec)
 static bool fb_names_finish(struct fb_name_record *rec, struct dentry *lower, int err)
 {
 	struct fb_names *names = rec->names;
-	bool described = !err && fb_record_result(rec, names->fsb, lower);
-	bool nothing = described && fb_changed_nothing(rec);
+	bool described, nothing;
 
+	fb_names_step_back(rec);
+	described = !err && fb_record_result(rec, names->fsb, lower);
+	nothing = described && fb_changed_nothing(rec);
 	if (described && !nothing && fb_record_counts(rec)) {
 		if (fb_is_creation(&rec->change) && fb_has_more(lower))
 			fb_record_extras(rec, lower);

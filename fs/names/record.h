@@ -15,6 +15,7 @@ struct fb_name_dir {
 	bool must;			/* its counter rises, or the change can't be recorded */
 	u32 field;			/* of @count, as FB_FIELD() */
 	s64 ctime_before;		/* in ns */
+	bool stepped;			/* @count is from behind the step (begin.c) */
 };
 
 /* A change on its way: from before it is made below until its record is whole. */

@@ -19,8 +19,9 @@
  * under the page table's lock finds the page mapped, and no mapped page leaves its index. fb_page_unname()
  * is called for each page before the module's text may go.
  *
- * Pages of an emulated device are ordinary memory with owners of their own: they get no mapping. They
- * are mapped as special, so get_user_pages() refuses them, and a shared futex fails with EFAULT.
+ * Pages of an emulated device are ordinary memory with owners of their own: they get no mapping. Shared
+ * mappings have them as special, so get_user_pages() refuses them there, and a shared futex fails with
+ * EFAULT.
  */
 #include "../../compat/dax.h"
 #include "mapping.h"

@@ -75,13 +75,16 @@ int fb_log_damaged_somewhere(struct fb_replay *run)
 
 /*
  * Whether an inode may have been read since the crash while the clock was behind: the access time is of this
- * boot, or from before the inode was made. ctime is not, so nothing has changed the inode then.
+ * boot, or from before the inode was made. ctime is not, so nothing has changed the inode then. A ctime that
+ * lies ahead is one from before the crash, if it is not later than the last heartbeat allows.
  */
-static bool fb_may_be_read_before(s64 atime, s64 ctime, s64 btime, s64 now)
+static bool fb_may_be_read_before(s64 atime, s64 ctime, s64 btime, s64 now, s64 until)
 {
 	s64 boot = now - ktime_get_boottime_ns();
 
-	return (boot <= atime && atime <= now && ctime < boot) || (atime < btime && btime <= ctime);
+	if (boot <= ctime && (ctime <= now || ctime > until))
+		return false;
+	return (boot <= atime && atime <= now) || (atime < btime && btime <= ctime);
 }
 
 /*
@@ -103,7 +106,8 @@ static enum nl_seen fb_may_be_read(const struct fb_replay *run, const struct ino
 	if (inode->i_sb->s_magic != XFS_SUPER_MAGIC || (ctime > beat.until && ctime <= now))
 		return NL_SEEN_UNREAD;
 	if (atime <= beat.until)
-		return fb_may_be_read_before(atime, ctime, btime, now) ? NL_SEEN_READ_BEFORE : NL_SEEN_UNREAD;
+		return fb_may_be_read_before(atime, ctime, btime, now, beat.until) ? NL_SEEN_READ_BEFORE :
+			NL_SEEN_UNREAD;
 	if (atime > now)
 		return NL_SEEN_UNREAD;
 	return run->fsb->lower.mnt->mnt_flags & (MNT_RELATIME | MNT_NOATIME) && atime < beat.until + FB_DAY ?

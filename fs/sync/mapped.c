@@ -23,6 +23,7 @@
  *
  * sync_lock protects all of this. A fault that sets the flag, where CPU caches are persistent, holds io_sem.
  */
+#include "../../compat/attr.h"
 #include "../lower/lower.h"
 #include "../page/copies.h"
 #include "../page/index.h"
@@ -139,7 +140,7 @@ static bool fb_move_time_now(struct fb_inode *fi, struct file *lower)
 	lower = lower ? get_file(lower) : fb_record_file(fi) ?: fb_open_below(fi);
 	if (IS_ERR(lower))
 		return false;
-	file_update_time(lower);
+	compat_update_time(lower);
 	__fput_sync(lower);	/* as fb_record_forget() does, if the record went meanwhile */
 	return true;
 }

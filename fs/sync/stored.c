@@ -163,20 +163,34 @@ static void fb_left_free(struct fb_left *left)
 }
 
 /**
- * fb_left_forget() - let marks of inodes that left memory go
- * @fsb: the mount
- * @all: all of them, at unmount; else those of which no task holds a page any more
+ * fb_left_forget() - let the marks of all inodes that left memory go
+ * @fsb: the mount, at its end: no other task uses it
  */
-void fb_left_forget(struct fb_sb *fsb, bool all)
+void fb_left_forget(struct fb_sb *fsb)
 {
 	struct fb_left *left, *next;
+
+	list_for_each_entry_safe(left, next, &fsb->left, list)
+		fb_left_free(left);
+}
+
+/*
+ * Keeps marks. Each time two others are looked at, in turn, and freed if no task holds their pages any more.
+ * So the list can't grow by those, and no call looks at all of it.
+ */
+static void fb_left_keep(struct fb_sb *fsb, struct fb_left *left)
+{
+	struct fb_left *next;
 	LIST_HEAD(gone);
 
 	spin_lock(&fsb->inodes_lock);
-	list_for_each_entry_safe(left, next, &fsb->left, list) {
-		if (all || !fb_left_is_held(left))
-			list_move(&left->list, &gone);
+	for (int i = 0; i < 2; i++) {
+		struct fb_left *other = list_first_entry_or_null(&fsb->left, struct fb_left, list);
+
+		if (other)
+			list_move_tail(&other->list, fb_left_is_held(other) ? &fsb->left : &gone);
 	}
+	list_add_tail(&left->list, &fsb->left);
 	spin_unlock(&fsb->inodes_lock);
 	list_for_each_entry_safe(left, next, &gone, list)
 		fb_left_free(left);
@@ -222,10 +236,10 @@ void fb_stored_leave(struct fb_inode *fi)
 	left->lower = fi->lower;
 	ihold(left->lower);
 	fb_left_fill(left, fi);
-	spin_lock(&fsb->inodes_lock);
-	list_add(&left->list, &fsb->left);
-	spin_unlock(&fsb->inodes_lock);
-	fb_left_forget(fsb, false);	/* this one, too, if none of its pages is held */
+	if (left->all || !xa_empty(&left->stored))
+		fb_left_keep(fsb, left);
+	else
+		fb_left_free(left);
 }
 
 static struct fb_left *fb_left_take(struct fb_sb *fsb, const struct inode *lower)

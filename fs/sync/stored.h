@@ -10,7 +10,7 @@
 bool fb_was_stored(struct fb_inode *fi, pgoff_t index);
 void fb_stored_below(struct fb_inode *fi, const struct vm_fault *vmf);
 bool fb_lower_is_stored(struct fb_inode *fi, struct folio *folio, pgoff_t index, bool alone);
-void fb_left_forget(struct fb_sb *fsb, bool all);
+void fb_left_forget(struct fb_sb *fsb);
 void fb_stored_leave(struct fb_inode *fi);
 void fb_stored_come(struct fb_inode *fi);
 

@@ -4,10 +4,11 @@
  * is ours. An upper inode has a copy of what the VFS looks at; time stamps are
  * set below only, and getattr fetches them there.
  *
- * Permissions are checked by the VFS on the copy, in RCU walk too: there is no
- * ->permission(). ACLs are cached here as by any file system and forgotten when
- * the mode or the ACL changes.
+ * Permissions are checked by the VFS on the copy, in RCU walk too. It calls fb_permission() only where the
+ * lower file system has rules besides (inode.c). ACLs are cached here as by any file system and forgotten
+ * when the mode or the ACL changes.
  */
+#include <linux/cred.h>
 #include <linux/fs.h>
 #include <linux/posix_acl.h>
 #include <linux/posix_acl_xattr.h>
@@ -105,6 +106,35 @@ int fb_setattr(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr *att
 	if ((attr->ia_valid & ATTR_SIZE) && d_is_reg(dentry))
 		return fb_setattr_size(idmap, dentry, attr);
 	return fb_names_setattr(idmap, dentry, attr);
+}
+
+/**
+ * fb_permission() - whether the caller may access an inode whose lower file system has rules of its own
+ * @idmap: of the upper mount
+ * @inode: upper inode
+ * @mask: MAY_*
+ *
+ * btrfs has one: no file of a read-only subvolume is written. It looks at that when the file is opened, and
+ * not when it is written. Such a rule is the same for all callers, and on an idmapped mount the caller's ids
+ * mean nothing below. So it is asked as the mounter.
+ *
+ * Return: 0 or a negative errno.
+ */
+int fb_permission(struct mnt_idmap *idmap, struct inode *inode, int mask)
+{
+	struct inode *lower = FB_I(inode)->lower;
+	struct fb_sb *fsb = FB_SB(inode->i_sb);
+	const struct cred *old;
+	int err = generic_permission(idmap, inode, mask);
+
+	if (err || !(mask & MAY_WRITE))
+		return err;
+	if (mask & MAY_NOT_BLOCK)
+		return -ECHILD;
+	old = override_creds(fsb->cred);
+	err = lower->i_op->permission(mnt_idmap(fsb->lower.mnt), lower, MAY_WRITE);
+	revert_creds(old);
+	return err;
 }
 
 /**
@@ -271,6 +301,7 @@ int fb_fileattr_set(struct mnt_idmap *idmap, struct dentry *dentry, struct file_
 const struct inode_operations fb_file_inode_operations = {
 	.setattr	= fb_setattr,
 	.getattr	= fb_getattr,
+	.permission	= fb_permission,
 	.listxattr	= fb_listxattr,
 	.get_inode_acl	= fb_get_inode_acl,
 	.get_acl	= fb_get_acl,
@@ -283,6 +314,7 @@ const struct inode_operations fb_file_inode_operations = {
 const struct inode_operations fb_special_inode_operations = {
 	.setattr	= fb_setattr,
 	.getattr	= fb_getattr,
+	.permission	= fb_permission,
 	.listxattr	= fb_listxattr,
 	.get_inode_acl	= fb_get_inode_acl,
 	.get_acl	= fb_get_acl,

@@ -11,6 +11,7 @@
 int fb_getattr(struct mnt_idmap *idmap, const struct path *path, struct kstat *stat, u32 mask,
 	       unsigned int flags);
 int fb_setattr(struct mnt_idmap *idmap, struct dentry *dentry, struct iattr *attr);
+int fb_permission(struct mnt_idmap *idmap, struct inode *inode, int mask);
 struct posix_acl *fb_get_inode_acl(struct inode *inode, int type, bool rcu);
 struct posix_acl *fb_get_acl(struct mnt_idmap *idmap, struct dentry *dentry, int type);
 int fb_set_acl(struct mnt_idmap *idmap, struct dentry *dentry, struct posix_acl *acl, int type);

@@ -46,8 +46,8 @@
 
 /*
  * Maps a DAX page, not writable: the first store comes back as pfn_mkwrite. An emulated device's pages
- * are mapped by number alone: they are no device's, and the kernel would take them for the lower file's.
- * So no task can take a reference on one through a mapping (get_user_pages()).
+ * are mapped by number alone in shared mappings: they are no device's, and the kernel would take them for the
+ * lower file's. So no task can take a reference on one through such a mapping (get_user_pages()).
  */
 static vm_fault_t fb_map_dax(struct fb_inode *fi, struct fb_page *page, struct vm_fault *vmf)
 {

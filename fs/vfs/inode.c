@@ -175,6 +175,8 @@ struct inode *fb_iget(struct super_block *sb, struct inode *lower)
 	/* What was written before we knew the inode may not be durable: the first sync goes below. */
 	fb_mark_needs_sync(FB_I(inode));
 	fb_inode_set_operations(inode, lower->i_mode, lower->i_rdev);
+	if (!lower->i_op->permission)
+		inode->i_opflags |= IOP_FASTPERM;	/* the VFS needn't call fb_permission() */
 	inode->i_flags |= S_NOATIME | S_NOCMTIME;	/* the lower file system keeps time */
 	fb_copy_attr(inode);
 	if (S_ISREG(inode->i_mode)) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* What a mount binds: one lower directory and one cache device, checked here before use. */
+#include <linux/blkdev.h>
 #include <linux/cred.h>
 #include <linux/exportfs.h>
 #include <linux/fs_context.h>
@@ -123,6 +124,68 @@ bool fb_served_elsewhere(struct fb_sb *fsb, struct inode *lower, int (*test)(str
 	rcu_read_unlock();
 	mutex_unlock(&fb_mounts_lock);
 	return served;
+}
+
+/**
+ * fb_same_cache() - whether a path leads to the mount's cache device, perhaps by another name
+ * @fsb: the mount
+ * @path: the path
+ */
+bool fb_same_cache(const struct fb_sb *fsb, const char *path)
+{
+	dev_t dev;
+
+	return !strcmp(path, fsb->cache_path) ||
+	       (!lookup_bdev(path, &dev) && dev == file_bdev(fsb->cache_file)->bd_dev);
+}
+
+/* With an active reference, if its mount has this lower directory and this cache, and is frozen. */
+static struct super_block *fb_frozen_of(const struct path *lower, dev_t cache)
+{
+	struct super_block *sb = NULL;
+	struct fb_sb *fsb;
+
+	mutex_lock(&fb_mounts_lock);
+	list_for_each_entry(fsb, &fb_mounts, mounts) {
+		if (!fsb->sb || READ_ONCE(fsb->sb->s_writers.frozen) != SB_FREEZE_COMPLETE ||
+		    fsb->lower.dentry != lower->dentry || file_bdev(fsb->cache_file)->bd_dev != cache)
+			continue;
+		if (atomic_inc_not_zero(&fsb->sb->s_active))
+			sb = fsb->sb;
+		break;
+	}
+	mutex_unlock(&fb_mounts_lock);
+	return sb;
+}
+
+/**
+ * fb_frozen_mount() - find the super block that a mount would share, as it is frozen
+ * @fc: the mount's context
+ * @cache: path of its cache
+ *
+ * A freeze holds the super block, also when its last mount goes. Only a file on it can end the freeze. So it
+ * is mounted again, as with other file systems, and keeps its options.
+ *
+ * Context: process. Sleeps.
+ * Return: it, with an active reference, and s_umount held exclusively; NULL: there is none.
+ */
+struct super_block *fb_frozen_mount(struct fs_context *fc, const char *cache)
+{
+	struct super_block *sb;
+	struct path lower;
+	dev_t dev;
+
+	if (fc->exclusive || fc->user_ns != &init_user_ns || !fc->source || !cache ||
+	    lookup_bdev(cache, &dev) || kern_path(fc->source, LOOKUP_FOLLOW | LOOKUP_DIRECTORY, &lower))
+		return NULL;	/* sget_fc() or fb_fill_super() says what is wrong */
+	sb = fb_frozen_of(&lower, dev);
+	path_put(&lower);
+	if (!sb)
+		return NULL;
+	pr_notice("%s: mounted again; it is frozen: fsfreeze --unfreeze ends that\n",
+		  FB_SB(sb)->cache_name);
+	down_write(&sb->s_umount);
+	return sb;
 }
 
 /**

@@ -429,6 +429,7 @@ const struct inode_operations fb_dir_inode_operations = {
 	.tmpfile	= fb_tmpfile,
 	.setattr	= fb_setattr,
 	.getattr	= fb_getattr,
+	.permission	= fb_permission,
 	.listxattr	= fb_listxattr,
 	.get_inode_acl	= fb_get_inode_acl,
 	.get_acl	= fb_get_acl,
@@ -441,5 +442,6 @@ const struct inode_operations fb_symlink_inode_operations = {
 	.get_link	= fb_get_link,
 	.setattr	= fb_setattr,
 	.getattr	= fb_getattr,
+	.permission	= fb_permission,
 	.listxattr	= fb_listxattr,
 };

@@ -262,7 +262,7 @@ static void fb_free_sb(struct fb_sb *fsb)
 	destroy_workqueue(fsb->mounter_wq);
 	fb_recover_free(fsb);
 	fb_orphans_free(fsb);
-	fb_left_forget(fsb, true);
+	fb_left_forget(fsb);
 	fb_cache_close(fsb);
 	fb_forget_lower(fsb);
 	fb_vm_ops_free(fsb);
@@ -277,11 +277,18 @@ static void fb_free_sb(struct fb_sb *fsb)
 
 static int fb_get_tree(struct fs_context *fc)
 {
+	struct fb_options *opt = fc->fs_private;
+	struct super_block *frozen;
 	int err;
 
 	/* A promise that would not be kept. The VFS refuses it in a remount. */
 	if (fc->sb_flags & SB_DIRSYNC)
 		return fb_fail(fc, -EINVAL, "dirsync isn't supported: mount the file system below with it");
+	frozen = fb_frozen_mount(fc, opt->cache);
+	if (frozen) {
+		fc->root = dget(frozen->s_root);
+		return 0;
+	}
 	fc->s_fs_info = fb_alloc_sb();
 	if (!fc->s_fs_info)
 		return -ENOMEM;
@@ -291,15 +298,6 @@ static int fb_get_tree(struct fs_context *fc)
 		fc->s_fs_info = NULL;
 	}
 	return err;
-}
-
-/* True if the path leads to the mount's cache device, perhaps by another name. */
-static bool fb_same_cache(const struct fb_sb *fsb, const char *path)
-{
-	dev_t dev;
-
-	return !strcmp(path, fsb->cache_path) ||
-	       (!lookup_bdev(path, &dev) && dev == file_bdev(fsb->cache_file)->bd_dev);
 }
 
 static int fb_reconfigure(struct fs_context *fc)

@@ -191,7 +191,10 @@ def test_workers_pass_over_a_slow_truncation(little, throttled):
             took = time.monotonic() - start
     print("the store took %.1f s" % took)
     assert took < 40
-    assert little.value("files_used") < 64
+    end = time.monotonic() + 40         # the store may have taken the first record that the worker made free
+    while little.value("files_used") == 64:
+        assert time.monotonic() < end
+        time.sleep(0.1)
     limit("wbps", "max")
     run(f"forebay drain {MOUNT}")
     assert (LOWER / "slow").read_bytes() == b"d" * (2 << 20) + b"o" * (6 << 20)

@@ -127,6 +127,27 @@ static void impossible_names(void)
 	}
 }
 
+/* A counter that is lower than a step was not raised by one, and some kinds have no counters. */
+static void impossible_steps(void)
+{
+	struct nl_change change = names_change(NL_RENAME, 1), nameless = names_change(NL_TMPFILE, 1);
+	u64 *counters[] = { &change.dir.count.before, &change.dir2.count.before, &change.self.before,
+			    &change.self2.before };
+
+	change.flags = NL_STEPPED;
+	for (u32 i = 0; i < 4; i++)
+		*counters[i] = NL_STEP;
+	EXPECT(nl_change_lines(&change) > 0);
+	for (u32 i = 0; i < 4; i++) {
+		*counters[i] = NL_STEP - 1;
+		EXPECT(nl_change_lines(&change) == -EINVAL);
+		*counters[i] = i < 2 ? NL_STEP : 0;	/* it says nothing */
+		EXPECT(nl_change_lines(&change) > 0);
+	}
+	nameless.flags = NL_STEPPED;
+	EXPECT(nl_change_lines(&nameless) == -EINVAL);
+}
+
 /* Space is promised once, and comes back by cancelling and by trimming. */
 static void space(void)
 {
@@ -221,6 +242,7 @@ void names_basic_tests(void)
 		what_is_written_is_read();
 	limits();
 	impossible_names();
+	impossible_steps();
 	space();
 	order();
 	opaque();

@@ -180,6 +180,65 @@ static void read_often(void)
 	EXPECT(gives(14, 200, NL_EXPLAINED) && stored(second) && stored(third));
 }
 
+/* Directory 1 changes twice within one tick, by a step each. Reads don't get over it. */
+static void steps(void)
+{
+	static const enum nl_seen seen[] = {
+		NL_SEEN_UNREAD, NL_SEEN_READ, NL_SEEN_READ_OFTEN, NL_SEEN_READ_BEFORE,
+	};
+	const u64 first_before = 10 + NL_STEP, second_before = first_before + 1 + NL_STEP;
+
+	for (u32 i = 0; i < 4; i++) {
+		struct nl_change change = link_in(1, first_before, 100, 20);
+		u64 first, second;
+
+		start();
+		change.flags = NL_STEPPED | NL_SAME_CTIME(NL_HAS(DIR));
+		first = append(change);
+		change.dir.count.before = second_before;
+		second = append(change);
+		nl_beat(&nl, 100, 150, 0);
+		there[1].err = seen[i];
+		EXPECT(gives(9, 100, NL_ROLLED_BACK) && judge.place == first);
+		EXPECT(gives(10, 100, NL_EXPLAINED) && !stored(first) && !stored(second));
+		EXPECT(gives(11, 100, NL_EXPLAINED) && !stored(first) && !stored(second));
+		EXPECT(gives(9 + NL_STEP, 100, NL_EXPLAINED) && !stored(first));
+		EXPECT(gives(first_before, 100, NL_EXPLAINED) && !stored(first));
+		EXPECT(gives(first_before + 1, 100, NL_EXPLAINED) && stored(first) && !stored(second));
+		EXPECT(gives(first_before + 2, 100, NL_EXPLAINED) && stored(first) && !stored(second));
+		EXPECT(gives(second_before, 100, NL_EXPLAINED) && stored(first) && !stored(second));
+		EXPECT(gives(second_before + 1, 100, NL_EXPLAINED) && stored(second));
+		EXPECT(gives(second_before + 9, 130, NL_EXPLAINED) && stored(second));
+		/* Another program has changed it, with or without the first change. */
+		EXPECT(gives(11, 200, NL_CHANGED) && judge.place == first && judge.has_dir);
+		EXPECT(gives(12, 99, NL_CHANGED) && gives(first_before + 2, 99, NL_CHANGED));
+		EXPECT(gives(first_before + 2, 130, NL_CHANGED) && gives(second_before + 2, 200, NL_CHANGED));
+	}
+}
+
+/* The same, and the record doesn't know which ctime the directory had before. */
+static void steps_of_several_ticks(void)
+{
+	struct nl_change change = link_in(1, 10 + NL_STEP, 100, 20);
+	u64 first;
+
+	start();
+	change.flags = NL_STEPPED;
+	first = append(change);
+	nl_beat(&nl, 100, 150, 0);
+	EXPECT(gives(10, 77, NL_EXPLAINED) && !stored(first));
+	/* It was written between step and change. */
+	EXPECT(gives(10 + NL_STEP, 77, NL_EXPLAINED) && !stored(first));
+	EXPECT(gives(11, 77, NL_CHANGED) && gives(11, 200, NL_CHANGED) && gives(12, 100, NL_CHANGED));
+	EXPECT(gives(11 + NL_STEP, 77, NL_CHANGED));
+	EXPECT(gives(11 + NL_STEP, 100, NL_EXPLAINED) && stored(first));
+	there[1].err = NL_SEEN_READ_BEFORE;
+	EXPECT(gives(11, 77, NL_EXPLAINED) && !stored(first));
+	EXPECT(gives(19, 77, NL_EXPLAINED) && !stored(first));
+	EXPECT(gives(19 + NL_STEP, 100, NL_EXPLAINED) && stored(first));
+	EXPECT(gives(11 + NL_STEP, 120, NL_EXPLAINED) && stored(first));
+}
+
 /* Two directories: the second change is there, the first is not. */
 static void one_cut(void)
 {
@@ -333,6 +392,8 @@ void names_judge_tests(void)
 	read_before();
 	file_read_before();
 	read_often();
+	steps();
+	steps_of_several_ticks();
 	lost_tail();
 	clock_set_back();
 	one_cut();

@@ -25,7 +25,7 @@ static struct {
 	struct tree before;		/* what storage had before the first of them */
 	u64 committed;			/* the log has those before this place */
 	u64 end;			/* the record at this place, and those behind it, are lost */
-	bool read[TREE_OBJECTS];	/* since the cut: like xfs, that has raised the counter */
+	enum nl_seen read[TREE_OBJECTS];	/* since the cut: like xfs, that has raised the counter */
 	u64 births[TREE_OBJECTS];
 	u32 born[TREE_OBJECTS];		/* index of the operation that creates the object, plus 1 */
 	struct tree storage;
@@ -96,6 +96,7 @@ static u32 make_past(struct tree *tree)
 	memset(run.born, 0, sizeof(run.born));
 	tree_init(tree);
 	tree->still = sim_random(2);
+	tree->step = !tree->still && sim_random(2) ? NL_STEP : 0;
 	run.tick = sim_random(2) ? 1 : 1 + sim_random(TREE_OPS);
 	run.set_back = sim_random(4) ? TREE_OPS : 1 + sim_random(TREE_OPS - 1);
 	for (u32 n = sim_random(16); n; n--) {
@@ -182,15 +183,28 @@ static void lose_tail(void)
 	memset(nl_line(&run.nl, run.end), 0, NL_LINE);
 }
 
+/* With steps, a directory may be read any number of times, at any time. */
+static void read_again_and_again(u32 dir)
+{
+	static const enum nl_seen seen[] = { NL_SEEN_READ, NL_SEEN_READ_OFTEN, NL_SEEN_READ_BEFORE };
+
+	run.read[dir] = seen[sim_random(3)];
+	run.storage.counter[dir] += sim_random(3) ? sim_random(3) : sim_random(NL_STEP);
+}
+
 /* Like xfs: an object that was read has a counter that is greater by one. */
 static void read_some(void)
 {
 	memset(run.read, 0, sizeof(run.read));
-	if (run.storage.still || run.set_back < TREE_OPS || sim_random(2))
+	if (run.storage.still || sim_random(2))
 		return;
 	for (u32 object = TREE_ROOT; object < TREE_OBJECTS; object++) {
-		run.read[object] = sim_random(2);
-		run.storage.counter[object] += run.read[object];
+		if (run.storage.step && run.storage.dir[object]) {
+			read_again_and_again(object);
+		} else if (run.set_back == TREE_OPS && sim_random(2)) {
+			run.read[object] = NL_SEEN_READ;
+			run.storage.counter[object]++;
+		}
 	}
 }
 

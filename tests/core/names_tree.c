@@ -110,9 +110,14 @@ bool tree_draw(const struct tree *tree, struct tree_op *op, u32 next_object)
 	}
 }
 
+static u32 step_of(const struct tree *tree, u32 object)
+{
+	return tree->dir[object] ? tree->step : 0;
+}
+
 static void changed(struct tree *tree, const struct tree_op *op, u32 dir)
 {
-	tree->counter[dir] += op->raise;
+	tree->counter[dir] += op->raise + step_of(tree, dir);
 	tree->ctime[dir] = op->time;
 }
 
@@ -120,7 +125,7 @@ static void changed(struct tree *tree, const struct tree_op *op, u32 dir)
 static void named(struct tree *tree, const struct tree_op *op, u32 object)
 {
 	if (!tree->still)
-		tree->counter[object] += op->raise;
+		tree->counter[object] += op->raise + step_of(tree, object);
 	tree->ctime[object] = op->time;
 }
 
@@ -174,13 +179,18 @@ static struct nl_identity record_id(u32 object, const u64 *births)
 /* Before the change, as fs/names/record.c has it: 0 if the counter doesn't rise. */
 static struct nl_count named_count(const struct tree *tree, const struct tree_op *op, u32 object)
 {
-	return (struct nl_count){ tree->still ? 0 : tree->counter[object], op->time };
+	return (struct nl_count){ tree->still ? 0 : tree->counter[object] + step_of(tree, object), op->time };
+}
+
+static struct nl_dir named_dir(const struct tree *tree, const struct tree_op *op, u32 dir, const u64 *births)
+{
+	return (struct nl_dir){ { tree->counter[dir] + tree->step, op->time }, record_id(dir, births) };
 }
 
 static void describe_attributes(const struct tree *tree, struct tree_op *op, const u64 *births)
 {
 	struct nl_change *c = &op->change;
-	u32 after = op->dir ? 0 : op->raise;	/* of a directory it is the counter from before */
+	u32 after = op->dir ? tree->step : op->raise;	/* of a directory it is the counter from before */
 
 	*c = (struct nl_change){ .kind = NL_SETATTR, .has = NL_HAS(OBJECT) | NL_HAS(SELF) | NL_HAS(ATTR) };
 	c->object = record_id(op->object, births);
@@ -188,7 +198,26 @@ static void describe_attributes(const struct tree *tree, struct tree_op *op, con
 	c->attr = (struct nl_attr){ .mask = NL_ATTR_MODE, .mode = op->dir ? 040700 : 0100600 };
 }
 
-void tree_describe(const struct tree *tree, struct tree_op *op, const u64 *births)
+/* Which of the record's directories have the time already, and whether their counters make a step. */
+static void describe_flags(const struct tree *tree, struct tree_op *op)
+{
+	struct nl_change *c = &op->change;
+	const struct { u32 field, object; } dirs[] = {
+		{ NL_HAS(DIR), op->dir1 }, { NL_HAS(DIR2), op->dir2 },
+		{ NL_HAS(SELF), op->object }, { NL_HAS(SELF2), op->object2 },
+	};
+
+	for (u32 i = 0; i < 4; i++) {
+		if (!(c->has & dirs[i].field) || !tree->dir[dirs[i].object])
+			continue;
+		c->flags |= tree->step ? NL_STEPPED : 0;
+		if (tree->ctime[dirs[i].object] == op->time)
+			c->flags |= NL_SAME_CTIME(dirs[i].field);
+	}
+}
+
+/* All of a record but its flags. */
+static void describe(const struct tree *tree, struct tree_op *op, const u64 *births)
 {
 	struct nl_change *c = &op->change;
 
@@ -197,13 +226,15 @@ void tree_describe(const struct tree *tree, struct tree_op *op, const u64 *birth
 		return;
 	}
 	*c = (struct nl_change){ .kind = op->kind, .has = NL_HAS_ENTRY };
-	c->dir = (struct nl_dir){ { tree->counter[op->dir1], op->time }, record_id(op->dir1, births) };
+	c->dir = named_dir(tree, op, op->dir1, births);
 	c->object = record_id(op->object, births);
 	c->name = names_text(names[op->name1]);
 	c->attr = (struct nl_attr){ .mask = NL_ATTR_MODE, .mode = op->dir ? 040755 : 0100644 };
 	c->self = named_count(tree, op, op->object);
-	if (op->kind == NL_CREATE)
+	if (op->kind == NL_CREATE) {
 		c->has |= NL_HAS(ATTR);
+		c->self.before = 0;
+	}
 	if (op->dir && op->kind != NL_RMDIR)
 		c->has |= NL_HAS(SELF);
 	if (op->kind != NL_RENAME)
@@ -213,8 +244,7 @@ void tree_describe(const struct tree *tree, struct tree_op *op, const u64 *birth
 	c->flags = op->exchange ? NL_EXCHANGE : 0;
 	if (op->dir2 != op->dir1) {
 		c->has |= NL_HAS(DIR2);
-		c->dir2 = (struct nl_dir){ { tree->counter[op->dir2], op->time },
-					   record_id(op->dir2, births) };
+		c->dir2 = named_dir(tree, op, op->dir2, births);
 	}
 	if (!op->object2)
 		return;
@@ -224,6 +254,12 @@ void tree_describe(const struct tree *tree, struct tree_op *op, const u64 *birth
 		c->has |= NL_HAS(SELF2);
 		c->self2 = named_count(tree, op, op->object2);
 	}
+}
+
+void tree_describe(const struct tree *tree, struct tree_op *op, const u64 *births)
+{
+	describe(tree, op, births);
+	describe_flags(tree, op);
 }
 
 /* True if an object has a name that can be reached. */

@@ -18,6 +18,7 @@ struct tree {
 	s64 ctime[TREE_OBJECTS];
 	bool removed[TREE_OBJECTS];	/* a directory that was removed */
 	bool still;			/* like ext4: an object has no counter of its names */
+	u32 step;			/* of a directory's counter, with each change; or 0 */
 };
 
 struct tree_op {

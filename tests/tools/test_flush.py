@@ -151,10 +151,11 @@ def test_remove_says_what_stays(mapper):
     mapper.log()
     said = mapper("writelog", "remove", "--no-flush", "fast").out
     assert "fast: removed; 259:0 holds at most 3.0 MiB that /dev/mapper/one lacks\n" in said
-    assert "Don't mount or change /dev/mapper/one" in said and "    forebay writelog create --option slots=3 fast /dev/mapper/one 259:0\n" in said
+    assert "Don't mount or change /dev/mapper/one" in said
+    assert "    forebay writelog create --option slots=3 fast /dev/mapper/one LOG\n    LOG was 259:0, which is gone.\n" in said
     mapper.log(options="on_damage skip depth 9")
     said = mapper("writelog", "remove", "--no-flush", "fast").out
-    assert " create --option on_damage=skip --option depth=9 fast /dev/mapper/one 259:0\n" in said
+    assert " create --option on_damage=skip --option depth=9 fast /dev/mapper/one LOG\n" in said
     mapper.log(used=0, options="")
     said = mapper("writelog", "remove", "--no-flush", "fast").out
     assert "fast: removed; 259:0 was empty just before\n" in said and "`forebay writelog status 259:0` tells" in said

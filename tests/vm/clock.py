@@ -16,7 +16,11 @@ BY_THE_CLOCK = pytest.mark.flaky(reruns=3, reruns_delay=2)      # python3-pytest
 
 def next_tick():
     """Waits for the next tick, all of which is ahead then: what changes has later time stamps than what has changed until now. A
-    tick may take longer than its 4 ms, while the emulated processor that counts ticks stands still and another one runs."""
+    tick may take longer than its 4 ms, while the emulated processor that counts ticks stands still and another one runs.
+
+    Returns the tick's time. What then has changes of this time alone has it as its ctime after the last one. To ask in between
+    would spoil that: since Linux 6.13, a file whose time was asked for gets another one with its next change, however soon."""
     before = time.clock_gettime_ns(REALTIME_COARSE)
-    while time.clock_gettime_ns(REALTIME_COARSE) == before:
+    while (tick := time.clock_gettime_ns(REALTIME_COARSE)) == before:
         pass
+    return tick

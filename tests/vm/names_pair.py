@@ -4,15 +4,18 @@ below is told not to commit its journal by itself, so a cut leaves storage witho
 
 import os
 import struct
+import time
 from pathlib import Path
 
 import pytest
+from clock import REALTIME_COARSE, next_tick
 from conftest import clean_up
 from libc import syncfs
 from stack import MOUNT, counter, create_emulated, run
 from test_cuts import LEFT, LEFT_LOWER, Pair, cut
 
 THIRD, THIRD_LOWER = Path("/mnt/third"), Path("/mnt/third-lower")
+TRIES = 100
 OWNER, USER, GROUP, MASK, OTHER, NO_ID = 1, 2, 4, 0x10, 0x20, 0xffffffff         # tags of an ACL
 
 
@@ -107,6 +110,37 @@ def settle():
     fd = os.open(MOUNT, os.O_RDONLY)
     syncfs(fd)
     os.close(fd)
+
+
+def old_folder_of_a_tick():
+    """Makes a folder whose access time is from before its birth, as that of one that was copied. Returns the time of its changes,
+    without asking it for that."""
+    while True:
+        tick = next_tick()
+        os.mkdir(MOUNT / "d")
+        os.utime(MOUNT / "d", (1, 1))
+        if time.clock_gettime_ns(REALTIME_COARSE) == tick:
+            return tick
+        os.rmdir(MOUNT / "d")
+
+
+def made_within_a_tick(*names):
+    """Storage takes longer than a tick, so the clock is set back to the folder's time. The next tick may still come first."""
+    tick = old_folder_of_a_tick()
+    settle()
+    time.clock_settime_ns(time.CLOCK_REALTIME, tick)
+    for name in names:
+        write(MOUNT / "d" / name, name.encode() * 5000)
+    if os.stat(MOUNT / "d").st_ctime_ns == tick:
+        return True
+    run(f"rm -r {MOUNT}/d")
+    return False
+
+
+def make_within_a_tick(*names):
+    """A folder that storage has, and files in it that the log alone has. All its changes have the same time, and its access
+    time is from before its birth, as that of one that was copied."""
+    assert any(made_within_a_tick(*names) for _ in range(TRIES))
 
 
 def xattrs_of(path):

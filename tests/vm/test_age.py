@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Mount option writeback_age: data that have been out-of-sync for long go below while storage is idle, and only then."""
 
+import mmap
 import os
 import threading
 import time
@@ -101,26 +102,27 @@ def test_pinned_data_stay(ageless):
 
 @BY_THE_CLOCK
 def test_storage_is_busy(ageless):
-    """While another program uses the SSD, the data wait."""
+    """While other programs use the SSD, the data wait."""
     fd = write_and_sync("f")
     ended = threading.Event()
 
     def read():
-        disk = os.open(ageless.device, os.O_RDONLY)
-        while not ended.is_set():
-            os.posix_fadvise(disk, 0, 16 << 20, os.POSIX_FADV_DONTNEED)
-            for place in range(0, 16 << 20, 1 << 18):
-                os.pread(disk, 512, place)
+        disk = os.open(ageless.device, os.O_RDONLY | os.O_DIRECT)
+        with mmap.mmap(-1, PAGE) as memory:
+            while not ended.is_set():
+                os.preadv(disk, [memory], 0)
         os.close(disk)
-    reader = threading.Thread(target=read)
-    reader.start()
+    readers = [threading.Thread(target=read) for _ in range(2)]
+    for reader in readers:
+        reader.start()
     try:
         age()
         time.sleep(8)
         left = ageless.value("pages_out_of_sync")
     finally:
         ended.set()
-        reader.join()
+        for reader in readers:
+            reader.join()
+        os.close(fd)
     assert left >= PAGES
     assert wait_for(lambda: not ageless.value("pages_out_of_sync"))
-    os.close(fd)

@@ -381,7 +381,7 @@ def test_copy_tasks(narrow):
           f"{past.cost / peak.cost:.2f} without a bound, {bounded.cost / peak.cost:.2f} with it; "
           f"bytes {past.rate / peak.rate:.2f} and {bounded.rate / peak.rate:.2f}; "
           f"runnable {past.runnable:.1f} and {bounded.runnable:.1f}; slowest {bounded.share:.2f} of the fastest")
-    assert past.runnable > 2 > bounded.runnable
+    assert past.runnable > 1.5 > bounded.runnable      # on two CPUs; with the bound, one copies and the others sleep
     assert bounded.share > 0.5
     if peak.rate > 0.8 * BANDWIDTH:
         assert bounded.cost <= 1.2 * peak.cost < past.cost

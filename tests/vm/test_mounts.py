@@ -81,6 +81,27 @@ def test_subvolume_in_the_tree(stack):
     assert f"{MOUNT}/sub/inside\n" in run(f"find {MOUNT}")
 
 
+@pytest.mark.parametrize("stack", [{"fs": "btrfs"}], indirect=True, ids=["btrfs"])
+def test_read_only_subvolume(stack):
+    """No file of a read-only snapshot in the tree can be written. btrfs looks at that when a file is opened, not when it is written."""
+    stack.umount()
+    run(f"btrfs subvolume create {LOWER}/sub")
+    (LOWER / "sub/f").write_bytes(b"o" * 4 * PAGE)
+    run(f"btrfs subvolume snapshot -r {LOWER}/sub {LOWER}/snap")
+    stack.mount()
+    for folder in (LOWER, MOUNT):
+        path = folder / "snap/f"
+        for flags in (os.O_RDWR, os.O_WRONLY | os.O_APPEND, os.O_WRONLY | os.O_TRUNC):
+            assert error_of(os.open, path, flags) == errno.EROFS, (folder, flags)
+        assert not os.access(path, os.W_OK) and os.access(path, os.R_OK)
+        for call in ((os.truncate, path, 1), (os.unlink, path), (os.utime, path), (os.mkdir, folder / "snap/d")):
+            assert error_of(*call) == errno.EROFS, (folder, call)
+    assert (MOUNT / "snap/f").read_bytes() == b"o" * 4 * PAGE
+    synced(MOUNT / "sub/f", b"n" * 4 * PAGE)
+    stack.umount()
+    assert (LOWER / "snap/f").read_bytes() == b"o" * 4 * PAGE
+
+
 def test_read_only(stack):
     synced(MOUNT / "f", b"x" * PAGE)
     run(f"mount -o remount,ro {MOUNT}")
@@ -144,6 +165,26 @@ def test_freeze(stack):
     mapping.close()
     os.close(root)
     os.close(fd)
+
+
+def test_unmounted_while_frozen(stack):
+    """The freeze stays, with the super block. It is mounted again, as on other file systems, and thawed."""
+    synced(MOUNT / "f", b"x" * 8 * PAGE)
+    run(f"fsfreeze -f {MOUNT} && umount {MOUNT}")
+    assert (LOWER / "f").read_bytes()[:2] == b"Rx"
+    other = LOWER / "other"
+    other.mkdir()
+    fails(f"mount -t forebay -o cache={stack.cache} {other} {MOUNT}")
+    stack.mount()
+    done = subprocess.Popen(["cp", "/etc/passwd", MOUNT / "new"])  # pylint: disable=consider-using-with
+    time.sleep(2)
+    assert done.poll() is None, "it is frozen"
+    run(f"fsfreeze -u {MOUNT}")
+    assert done.wait(60) == 0
+    synced(MOUNT / "f", b"y" * 8 * PAGE)
+    fails(f"mount -t forebay -o cache={stack.cache} {LOWER} {MOUNT}")
+    stack.remount()
+    assert (MOUNT / "f").read_bytes()[:2] == b"Ry"
 
 
 def test_lower_frozen_and_thawed(stack):

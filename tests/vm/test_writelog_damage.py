@@ -6,6 +6,7 @@ import json
 import mmap
 import multiprocessing
 import os
+import time
 
 import pytest
 from mapped import Device, noise
@@ -89,6 +90,8 @@ def test_program_changes_its_buffer(log):
     changer.start()
     fd = os.open(DEVICE, os.O_RDWR | os.O_DIRECT)
     try:
+        while buffer[:8] == noise(8):       # a process may take longer to start than all writes take
+            time.sleep(0.01)
         for block in range(1000):
             os.pwrite(fd, buffer, block * 4096)
     finally:

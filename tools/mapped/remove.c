@@ -30,15 +30,20 @@ static void print_options(const char *options)
 			printf(" --option %s=%s", key, value);
 }
 
+/* An unplugged disk may come back under another name. */
+static void say_gone(const char *word, const char *numbers)
+{
+	printf("    %s was %s, which is gone.\n", word, numbers);
+}
+
 /*
  * @target was read just before the removal. A program that has opened the device since may have written.
  */
 static void say_left_in_log(const char *name, const struct target *target)
 {
 	char size[SIZE_TEXT], log[PATH_MAX], origin[PATH_MAX];
+	bool has_log = disk_path(target->log, log), has_origin = disk_path(target->below, origin);
 
-	disk_path(target->log, log);
-	disk_path(target->below, origin);
 	if (!target->bytes.used) {
 		printf("%s: removed; %s was empty just before\n", name, log);
 		printf("    `forebay writelog status %s` tells whether it is, and %s lacks nothing.\n", log,
@@ -50,7 +55,11 @@ static void say_left_in_log(const char *name, const struct target *target)
 	printf("    Don't mount or change %s before the two were used together again:\n", origin);
 	printf("    forebay writelog create");
 	print_options(target->options);
-	printf(" %s %s %s\n", name, origin, log);
+	printf(" %s %s %s\n", name, has_origin ? origin : "ORIGIN", has_log ? log : "LOG");
+	if (!has_origin)
+		say_gone("ORIGIN", origin);
+	if (!has_log)
+		say_gone("LOG", log);
 }
 
 static enum exit_status remove_flushed(const struct mapped_kind *kind, const char *name, bool quiet)
