@@ -173,6 +173,7 @@ static int note_record(struct nl_bind *bind)
  */
 int nl_bind_start(struct nl_bind *bind)
 {
+	struct nl_node *node;
 	int got, err;
 	u32 i;
 
@@ -184,9 +185,13 @@ int nl_bind_start(struct nl_bind *bind)
 		cond_resched();
 	}
 	bind->damage = bind->cursor.damage;
-	for (i = 0; i < bind->nr_names; i++)
-		if (bind->names[i].op == NL_BIND_ADD)
-			bind->nodes.nodes[bind->names[i].object - 1].names++;
+	for (i = 0; i < bind->nr_names; i++) {
+		if (bind->names[i].op == NL_BIND_ADD) {
+			node = &bind->nodes.nodes[bind->names[i].object - 1];
+			node->names++;
+			node->name = i;
+		}
+	}
 	bind->phase = NL_BIND_MAKE;
 	nl_cursor_start(&bind->cursor, bind->nl);
 	return got;
@@ -208,6 +213,32 @@ static bool lacking(const struct nl_bind *bind, const struct nl_node *node)
 bool nl_node_made(const struct nl_bind *bind, const struct nl_node *node)
 {
 	return lacking(bind, node) && node->names;
+}
+
+/**
+ * nl_bind_only_name - the name that an object has in the end, if it is the only one that is added
+ * @bind: after nl_bind_start(); @bind->other is overwritten
+ * @node: object that is made again
+ * @dir: set to the directory
+ * @name: set; the text is in @bind->other
+ *
+ * Context: Any.
+ * Return: 1; 0: the object gets several names; -EUCLEAN: the log is damaged.
+ */
+int nl_bind_only_name(struct nl_bind *bind, const struct nl_node *node, const struct nl_node **dir,
+		      struct nl_text *name)
+{
+	const struct nl_name *entry = &bind->names[node->name];
+	struct part part;
+
+	if (node->names != 1)
+		return 0;
+	if (nl_read(bind->nl, entry->place, bind->other) ||
+	    !part_of(&bind->other->change, entry->second, &part))
+		return -EUCLEAN;
+	*dir = &bind->nodes.nodes[entry->dir - 1];
+	*name = *part.name;
+	return 1;
 }
 
 static bool next_staged(struct nl_bind *bind, struct nl_binding *binding)
@@ -237,34 +268,51 @@ static bool next_made(struct nl_bind *bind, struct nl_binding *binding)
 	return node && nl_node_made(bind, node);
 }
 
+/*
+ * Whether nothing is to be done about a name. A directory that is made again gets final names only, so it has
+ * none that goes. One that isn't made has no names at all.
+ */
+static bool needs_nothing(const struct nl_bind *bind, const struct nl_node *dir, const struct nl_name *entry)
+{
+	return lacking(bind, dir) && (entry->op == NL_BIND_REMOVE || !dir->names);
+}
+
+/* The entry of a name that the present record was the last to change. NULL: there is a later record. */
+static const struct nl_name *entry_of_last(const struct nl_bind *bind, u32 dir, const struct nl_text *name,
+					   bool second)
+{
+	u32 at = name_hash(dir, name) & (bind->nr_names - 1), tried;
+
+	for (tried = 0; tried < bind->nr_names && bind->names[at].dir; tried++) {
+		if (bind->names[at].place == bind->record->start && bind->names[at].second == second)
+			return &bind->names[at];
+		at = (at + 1) & (bind->nr_names - 1);
+	}
+	return NULL;
+}
+
 /* The present record's next name, if this record is its last and the phase is that of its step. */
-static int next_name(struct nl_bind *bind, struct nl_binding *binding)
+static bool next_name(struct nl_bind *bind, struct nl_binding *binding)
 {
 	bool second = bind->second;
-	struct nl_name *entry;
+	const struct nl_name *entry;
 	struct nl_node *dir;
 	struct part part;
-	int err;
 
 	bind->second = !second;
 	bind->loaded = !second;
 	if (!part_of(&bind->record->change, second, &part))
-		return 0;
+		return false;
 	dir = nl_node_find(&bind->nodes, part.dir);
-	if (!dir)
-		return 0;
-	err = find_name(bind, index_of(bind, dir), part.name, &entry);
-	if (err)
-		return err;
-	if (entry->place != bind->record->start || entry->op != bind->phase ||
-	    (lacking(bind, dir) && !dir->names))
-		return 0;
+	entry = dir ? entry_of_last(bind, index_of(bind, dir), part.name, second) : NULL;
+	if (!entry || entry->op != bind->phase || needs_nothing(bind, dir, entry))
+		return false;
 	*binding = (struct nl_binding){
 		.op = entry->op, .record = bind->record, .dir = dir, .name = *part.name,
 	};
 	if (entry->object)
 		binding->object = &bind->nodes.nodes[entry->object - 1];
-	return 1;
+	return true;
 }
 
 /**
@@ -297,9 +345,8 @@ int nl_bind_next(struct nl_bind *bind, struct nl_binding *binding)
 			}
 			bind->loaded = true;
 		}
-		got = bind->phase == NL_BIND_MAKE ? next_made(bind, binding) : next_name(bind, binding);
-		if (got)
-			return got;
+		if (bind->phase == NL_BIND_MAKE ? next_made(bind, binding) : next_name(bind, binding))
+			return 1;
 	}
 	return 0;
 }

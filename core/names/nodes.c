@@ -93,6 +93,7 @@ struct nl_node *nl_node_born(struct nl_nodes *nodes, const struct nl_record *rec
 	if (!node || nodes->nr == before)
 		return NULL;
 	node->born = record->start;
+	node->is_dir = (record->change.attr.mode & NL_MODE_TYPE) == NL_MODE_DIR;
 	return node;
 }
 

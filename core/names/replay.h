@@ -25,13 +25,17 @@ struct nl_node {
 	u64	counter;	/* on storage; if present */
 	s64	ctime;
 	s64	known;		/* ctime after the last change that storage has */
-	u64	place;		/* of the last record that changed it as a directory; 0: none */
+	union {
+		u64	place;	/* judging: of the last record that changed it as a directory; 0: none */
+		u32	name;	/* binding: index in nl_bind.names of one of @names, if there is any */
+	};
 	u32	hash;
 	u32	names;		/* bindings to it that are to be added */
 	u8	state;		/* enum nl_node_state */
 	bool	stored;		/* storage has one of its changes */
 	bool	unstored;	/* storage lacks one of its changes */
 	bool	staged;		/* a directory on storage that moves, or goes */
+	bool	is_dir;		/* created as a directory; if @born */
 	bool	nameless;	/* created without a name; */
 	bool	named;		/* and the log has a name for it */
 	u8	read;		/* enum nl_seen: whether access times may have raised the counter */
@@ -119,9 +123,9 @@ enum nl_bind_op {
 struct nl_binding {
 	enum nl_bind_op op;
 	const struct nl_record *record;	/* that says so; NULL for NL_BIND_STAGE */
-	const struct nl_node *dir;
+	const struct nl_node *dir;	/* for NL_BIND_ADD and _REMOVE */
 	const struct nl_node *object;	/* not for NL_BIND_REMOVE */
-	struct nl_text name;
+	struct nl_text name;		/* as @dir */
 };
 
 /* The last record that says what a name stands for. */
@@ -154,5 +158,7 @@ struct nl_bind {
 int nl_bind_start(struct nl_bind *bind);
 int nl_bind_next(struct nl_bind *bind, struct nl_binding *binding);
 bool nl_node_made(const struct nl_bind *bind, const struct nl_node *node);
+int nl_bind_only_name(struct nl_bind *bind, const struct nl_node *node, const struct nl_node **dir,
+		      struct nl_text *name);
 
 #endif

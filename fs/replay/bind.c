@@ -6,6 +6,7 @@
  *   - an object that a later step needs has a name. A file that is about to lose its last name to another
  *     file gets one in staging first; all names are added before the first is removed;
  *   - a name that stands for the right object is left alone. So each step can be made again;
+ *   - a file that was made under its only name (make.c) has it, or had it: it isn't looked for;
  *   - a name of a file is replaced by one rename: it stands for the old file or the new one;
  *   - no directory is removed here. One that goes has been moved to staging.
  */
@@ -164,22 +165,31 @@ static int fb_add_there(struct fb_replay *run, struct dentry *dir, struct dentry
  */
 int fb_bind_add(struct fb_replay *run, const struct nl_binding *binding)
 {
-	bool made = nl_node_made(&run->bind, binding->object);
+	const struct nl_node *node = binding->object;
+	bool made = nl_node_made(&run->bind, node), at_home = fb_is_at_home(run, node);
 	struct qstr name = fb_name_of(binding);
 	struct dentry *dir, *object;
 	int err;
 
+	if (at_home && run->new_staging) {
+		run->added++;
+		return 0;
+	}
+	object = at_home ? fb_find_staged(run, node) : fb_find_object(run, node);
+	if (at_home && object == ERR_PTR(-ESTALE)) {
+		run->added++;
+		return 0;
+	}
+	if (IS_ERR(object))
+		return PTR_ERR(object);
 	dir = fb_find_dir(run, binding->dir);
-	if (IS_ERR(dir))
-		return PTR_ERR(dir);
-	object = fb_find_object(run, binding->object);
-	err = PTR_ERR_OR_ZERO(object);
+	err = PTR_ERR_OR_ZERO(dir);
 	if (!err) {
 		err = fb_add_there(run, dir, object, &name, made ? FB_NEW_CTIME : FB_KEEP_CTIME);
-		dput(object);
+		dput(dir);
 	}
 	run->added += !err;
-	dput(dir);
+	dput(object);
 	return err;
 }
 

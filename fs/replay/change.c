@@ -5,8 +5,10 @@
  *
  * The caller runs with the mounter's credentials.
  */
+#include "../../compat/attr.h"
 #include "../../compat/names.h"
 #include "../lower/attr.h"
+#include "../names/object.h"
 #include "change.h"
 
 #ifdef FB_BREAK_REPLAY
@@ -312,6 +314,35 @@ int fb_change_attr(struct fb_sb *fsb, struct dentry *lower, struct iattr *attr,
 		err = notify_change(idmap, lower, attr, NULL);
 	fb_put_flags_back(d_inode(lower), flags);
 	inode_unlock(d_inode(lower));
+	mnt_drop_write(fsb->lower.mnt);
+	return err;
+}
+
+/**
+ * fb_change_flags() - change an object's inode flags below, those that the log can hold
+ * @fsb: the mount
+ * @object: its dentry
+ * @flags: FB_LOGGED_FLAGS that it has afterwards
+ *
+ * Moves the object's ctime.
+ *
+ * Return: 0 or an error.
+ */
+int fb_change_flags(struct fb_sb *fsb, struct dentry *object, u32 flags)
+{
+	struct file_kattr fa = { };
+	int err = vfs_fileattr_get(object, &fa);
+
+	if (err)
+		return err;
+	flags = (fa.flags & ~FB_LOGGED_FLAGS) | (flags & FB_LOGGED_FLAGS);
+	if (flags == fa.flags)
+		return 0;
+	err = fb_begin_change(fsb);
+	if (err)
+		return err;
+	fileattr_fill_flags(&fa, flags);
+	err = vfs_fileattr_set(mnt_idmap(fsb->lower.mnt), object, &fa);
 	mnt_drop_write(fsb->lower.mnt);
 	return err;
 }

@@ -28,5 +28,6 @@ int fb_move_name(struct fb_sb *fsb, struct dentry *from, const struct qstr *old_
 		 const struct qstr *new_name, enum fb_ctime ctime);
 int fb_change_attr(struct fb_sb *fsb, struct dentry *lower, struct iattr *attr,
 		   const struct timespec64 *ctime);
+int fb_change_flags(struct fb_sb *fsb, struct dentry *object, u32 flags);
 
 #endif

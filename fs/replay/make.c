@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Objects that storage lacks are made again in the staging folder, and found by their birth from then on.
+ * Objects that storage lacks are made again in the staging folder, and found there until all are made.
  *
- * A file keeps its entry there until the log is empty: its names are further links. A directory leaves
- * when it is bound. So a symbolic link beside it says its new handle, and the caller commits the lower
- * journal before the first directory leaves.
+ * A directory is found by its birth, and leaves when it is bound. So a symbolic link beside it says its new
+ * handle, and the caller commits the lower journal before the first directory leaves.
  *
- * The object that an entry stands for is the same after each restart: the entry is the mapping from birth
- * to object, and it is never replaced.
+ * A file that gets one name, in a directory that was made before it, is made in that directory under that
+ * name: no other task can look there, and nothing else has the name. It leaves staging with the directory.
+ * Any other file is found by its birth, and keeps its entry until the log is empty: its names are further
+ * links. ("File" is anything but a directory; see fb_is_at_home().)
+ *
+ * What a name of these stands for is the same after each restart: it is the mapping from birth to object, and
+ * it is never replaced. When all are made and on storage, "made" says so.
  */
 #include <linux/hex.h>
 
@@ -21,10 +25,19 @@
 #define FB_MADE_MODE	0600	/* attr.c gives objects their own at the end */
 
 #ifdef FB_BREAK_BIRTH		/* a fault on purpose: handles that storage has lost are decoded */
-#define FB_BREAK_HANDLE	1
+#define FB_DECODE_LOST	1
 #else
-#define FB_BREAK_HANDLE	0
+#define FB_DECODE_LOST	0
 #endif
+
+/* What has a lost file's handle now, with the fault; without it nothing. */
+static struct dentry *fb_find_lost(struct fb_replay *run, const struct nl_node *node)
+{
+	struct nl_identity id = node->id;
+
+	id.btime = 0;
+	return FB_DECODE_LOST ? fb_find_identity(run->fsb, &id, true) : ERR_PTR(-ESTALE);
+}
 
 /* What a pages' record says of the lost file goes into the new one. */
 static int fb_fill(struct fb_replay *run, const struct nl_identity *lost, struct dentry *object)
@@ -120,12 +133,43 @@ static bool fb_can_make(const struct nl_change *change)
 	       S_ISSOCK(mode);
 }
 
+/* Where a file is made. */
+struct fb_home {
+	struct dentry *dir;
+	struct qstr name;
+	char buf[NAME_MAX + 1];
+};
+
+static_assert(sizeof_field(struct fb_home, buf) >= FB_STAGE_NAME);
+
+/* @home->dir is for dput(). */
+static int fb_find_home(struct fb_replay *run, const struct nl_node *node, struct fb_home *home)
+{
+	const struct nl_node *dir;
+	struct nl_text name;
+	int got;
+
+	if (!fb_is_at_home(run, node)) {
+		home->dir = dget(run->staging);
+		home->name = fb_birth_name(home->buf, node->born, "");
+		return 0;
+	}
+	got = nl_bind_only_name(&run->bind, node, &dir, &name);
+	if (got <= 0)
+		return got ?: -EUCLEAN;
+	if (name.len > NAME_MAX)
+		return -ENAMETOOLONG;
+	memcpy(home->buf, name.bytes, name.len);
+	home->name = (struct qstr)QSTR_INIT(home->buf, name.len);
+	home->dir = fb_find_dir(run, dir);
+	return PTR_ERR_OR_ZERO(home->dir);
+}
+
 /* The object itself, with modes that let no other task look. */
-static struct dentry *fb_make_object(struct fb_replay *run, const struct nl_record *record)
+static struct dentry *fb_make_object(struct fb_replay *run, const struct nl_record *record,
+				     struct dentry *dir, const struct qstr *name)
 {
 	const struct nl_change *change = &record->change;
-	char buf[FB_STAGE_NAME];
-	struct qstr name = fb_birth_name(buf, record->start, "");
 	umode_t type = change->attr.mode & S_IFMT;
 	struct dentry *object;
 	char *target = NULL;
@@ -137,7 +181,7 @@ static struct dentry *fb_make_object(struct fb_replay *run, const struct nl_reco
 		if (!target)
 			return ERR_PTR(-ENOMEM);
 	}
-	object = fb_make_name(run->fsb, run->staging, &name,
+	object = fb_make_name(run->fsb, dir, name,
 			      type | (type == S_IFDIR ? 0700 : FB_MADE_MODE),
 			      new_decode_dev(change->attr.rdev), target);
 	kfree(target);
@@ -146,63 +190,139 @@ static struct dentry *fb_make_object(struct fb_replay *run, const struct nl_reco
 	return object;
 }
 
-/* The entry of a creation, made if it isn't there. NULL: a directory that has left already. */
-static struct dentry *fb_make_entry(struct fb_replay *run, const struct nl_record *record)
+/* The directory of a creation, made if it isn't there. NULL: it has left already. */
+static struct dentry *fb_make_dir(struct fb_replay *run, const struct nl_record *record)
 {
 	struct dentry *object = fb_find_entry(run, record->start, "");
+	char buf[FB_STAGE_NAME];
+	struct qstr name = fb_birth_name(buf, record->start, "");
 	struct nl_identity id;
 	int err;
 
 	if (IS_ERR(object) || d_really_is_positive(object))
 		return object;
 	dput(object);
-	if (S_ISDIR(record->change.attr.mode)) {
-		err = fb_read_note(run, record->start, &id);
-		if (err != -ESTALE)
-			return ERR_PTR(err);	/* NULL if there is a note */
+	err = fb_read_note(run, record->start, &id);
+	if (err != -ESTALE)
+		return ERR_PTR(err);	/* NULL if there is a note */
+	return fb_make_object(run, record, run->staging, &name);
+}
+
+/*
+ * The file of a creation; negative if it isn't there. An entry in staging comes first: an older Forebay made
+ * all files there, and may have begun this replay.
+ */
+static struct dentry *fb_look_for_file(struct fb_replay *run, const struct nl_node *node,
+				       const struct fb_home *home)
+{
+	struct dentry *object;
+
+	if (!run->new_staging && home->dir != run->staging) {
+		object = fb_find_entry(run, node->born, "");
+		if (IS_ERR(object) || d_really_is_positive(object))
+			return object;
+		dput(object);
 	}
-	return fb_make_object(run, record);
+	return fb_find_name(run->fsb, home->dir, &home->name);
+}
+
+/* The file of a creation, made if it isn't there. */
+static struct dentry *fb_make_file(struct fb_replay *run, const struct nl_record *record,
+				   const struct nl_node *node)
+{
+	struct dentry *object = fb_find_lost(run, node);
+	struct fb_home home;
+	int err;
+
+	if (!IS_ERR(object))
+		return object;
+	err = fb_find_home(run, node, &home);
+	if (err)
+		return ERR_PTR(err);
+	object = fb_look_for_file(run, node, &home);
+	if (!IS_ERR(object) && d_really_is_negative(object)) {
+		dput(object);
+		object = fb_make_object(run, record, home.dir, &home.name);
+	}
+	dput(home.dir);
+	return object;
 }
 
 /**
  * fb_make_again() - make the object of a creation that storage lacks
- * @run: the replay, its staging folder open
+ * @run: the replay, its staging folder open, and not all objects are made
  * @record: the creation
+ * @node: the object
  *
  * Can be made any number of times. A file gets its content as well.
  *
- * Return: 0 or an error.
+ * Return: a dentry with a reference; NULL: a directory that has left staging already; or an ERR_PTR.
  */
-int fb_make_again(struct fb_replay *run, const struct nl_record *record)
+struct dentry *fb_make_again(struct fb_replay *run, const struct nl_record *record,
+			     const struct nl_node *node)
 {
 	const struct nl_change *change = &record->change;
-	struct dentry *object = fb_make_entry(run, record);
+	struct dentry *object = node->is_dir ? fb_make_dir(run, record) : fb_make_file(run, record, node);
 	int err = 0;
 
 	if (IS_ERR_OR_NULL(object))
-		return PTR_ERR_OR_ZERO(object);
+		return object;
 	if ((d_inode(object)->i_mode ^ change->attr.mode) & S_IFMT)
 		err = -EUCLEAN;
 	else if (d_is_dir(object))
 		err = fb_note_dir(run, record->start, object);
 	else if (d_is_reg(object))
 		err = fb_fill(run, &change->object, object);
+	if (!err)
+		return object;
 	dput(object);
-	return err;
+	return ERR_PTR(err);
 }
 
-/* An object that was made again, by its birth. */
-static struct dentry *fb_find_made(struct fb_replay *run, u64 birth)
+/* A dentry of an object, or -ESTALE for a negative one. */
+static struct dentry *fb_positive(struct dentry *object)
 {
-	struct dentry *object = fb_find_entry(run, birth, "");
-	struct nl_identity id;
-	int err;
-
 	if (IS_ERR(object) || d_really_is_positive(object))
 		return object;
 	dput(object);
-	err = fb_read_note(run, birth, &id);
+	return ERR_PTR(-ESTALE);
+}
+
+/**
+ * fb_find_staged() - find an object that was made again, if staging has it under its birth
+ * @run: the replay, its staging folder open
+ * @node: the object
+ *
+ * Return: a dentry with a reference; -ESTALE: it isn't there; or another error.
+ */
+struct dentry *fb_find_staged(struct fb_replay *run, const struct nl_node *node)
+{
+	return fb_positive(fb_find_entry(run, node->born, ""));
+}
+
+static struct dentry *fb_find_made_dir(struct fb_replay *run, const struct nl_node *node)
+{
+	struct dentry *object = fb_find_staged(run, node);
+	struct nl_identity id;
+	int err;
+
+	if (object != ERR_PTR(-ESTALE))
+		return object;
+	err = fb_read_note(run, node->born, &id);
 	return err ? ERR_PTR(err) : fb_find_identity(run->fsb, &id, true);
+}
+
+static struct dentry *fb_find_made_file(struct fb_replay *run, const struct nl_node *node)
+{
+	struct dentry *object;
+	struct fb_home home;
+	int err = fb_find_home(run, node, &home);
+
+	if (err)
+		return ERR_PTR(err);
+	object = fb_positive(fb_look_for_file(run, node, &home));
+	dput(home.dir);
+	return object;
 }
 
 /**
@@ -210,23 +330,19 @@ static struct dentry *fb_find_made(struct fb_replay *run, u64 birth)
  * @run: the replay, its staging folder open, @run->bind started
  * @node: the object
  *
- * The handle of a creation that storage lacks is not decoded.
+ * The handle of a creation that storage lacks is not decoded. A file at home (run.h) must not be looked for
+ * here when all are made: another task may have put its own there.
  *
  * Return: a dentry with a reference; -ESTALE: there is no such object; or another error.
  */
 struct dentry *fb_find_object(struct fb_replay *run, const struct nl_node *node)
 {
-	struct nl_identity id = node->id;
-	struct dentry *other;
+	struct dentry *lost = fb_find_lost(run, node);
 
-	if (FB_BREAK_HANDLE) {
-		id.btime = 0;
-		other = fb_find_identity(run->fsb, &id, true);
-		if (!IS_ERR(other))
-			return other;
-	}
+	if (!IS_ERR(lost))
+		return lost;
 	if (nl_node_made(&run->bind, node))
-		return fb_find_made(run, node->born);
+		return node->is_dir ? fb_find_made_dir(run, node) : fb_find_made_file(run, node);
 	if (node->born && nl_on_storage(run->nl, node->born) <= 0)
 		return ERR_PTR(-ESTALE);
 	return fb_find_identity(run->fsb, &node->id, true);
@@ -240,7 +356,7 @@ struct dentry *fb_find_object(struct fb_replay *run, const struct nl_node *node)
  * Some directories stay found, each in a place that its node says: a directory has one dentry, wherever it
  * moves, and replay removes none.
  *
- * Return: as fb_find_object().
+ * Return: as fb_find_object(); -ENOTDIR: it is no directory.
  */
 struct dentry *fb_find_dir(struct fb_replay *run, const struct nl_node *node)
 {
@@ -250,8 +366,12 @@ struct dentry *fb_find_dir(struct fb_replay *run, const struct nl_node *node)
 	if (found->node == node)
 		return dget(found->dentry);
 	dentry = fb_find_object(run, node);
-	if (IS_ERR(dentry) || !d_is_dir(dentry))
+	if (IS_ERR(dentry))
 		return dentry;
+	if (!d_is_dir(dentry)) {
+		dput(dentry);
+		return ERR_PTR(-ENOTDIR);
+	}
 	dput(found->dentry);
 	*found = (struct fb_found_dir){ .node = node, .dentry = dget(dentry) };
 	return dentry;

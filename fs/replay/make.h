@@ -5,7 +5,9 @@
 
 #include "run.h"
 
-int fb_make_again(struct fb_replay *run, const struct nl_record *record);
+struct dentry *fb_make_again(struct fb_replay *run, const struct nl_record *record,
+			     const struct nl_node *node);
+struct dentry *fb_find_staged(struct fb_replay *run, const struct nl_node *node);
 struct dentry *fb_find_object(struct fb_replay *run, const struct nl_node *node);
 struct dentry *fb_find_dir(struct fb_replay *run, const struct nl_node *node);
 void fb_forget_dirs(struct fb_replay *run);

@@ -12,17 +12,22 @@
  *   3. The staging folder is made, and named after this log (stage.c). A restart uses it.
  *   4. File records of creations that storage lacks, and that aren't made again, are freed: what is made
  *      next may get their handles. Step 5 never needs them. A restart finds them freed, or frees them.
- *   5. MAKE: objects are made in staging. An entry that is there is used again, and its content is copied
- *      again from its file record. The lower journal keeps the order: an entry is there with all of what
- *      was made before it.
- *   6. The lower journal is committed: all entries are durable, with the notes that lead to directories.
+ *   5. MAKE: objects are made in staging (make.c), files with their content, and those that are made in their
+ *      directories with all that they had (attr.c). What is there is used again, and its content is copied
+ *      again from its file record. The lower journal keeps the order: an entry is there with all of what was
+ *      made before it.
+ *   6. A full lower sync: what files have is on storage. Then "made" is made in staging, and the lower
+ *      journal committed, with the notes that lead to directories. From now on a restart skips steps 5 and 6:
+ *      a file may leave staging with its directory, and other users may put another one in its place.
  *   7. STAGE, ADD, REMOVE (bind.c). The steps are derived from log and decisions alone, so they are the
  *      same after a restart. All objects that they need have a name: made ones in staging, others where
  *      they were, in staging, or where they are bound.
- *   8. Attributes (attr.c), absolute.
- *   9. A full lower sync: names, attributes and content are on storage.
- *  10. "done" is made in staging, and the lower journal committed. From now on a restart skips steps 4 to 9:
- *      without its file record a made file would get neither content nor time again.
+ *   8. Attributes of all other objects (attr.c), absolute: first of what storage has, last of directories
+ *      that were made. Until then what was made is the mounter's alone.
+ *   9. "done" is made in staging.
+ *  10. The lower journal is committed, which keeps the order: "done" is on storage with all of steps 7 and 8.
+ *      From now on a restart skips steps 4 to 9: without its file record a made file would get neither
+ *      content nor time again.
  *  11. File records of made files are freed.
  *  12. One store empties the log (nl_empty()).
  *  13. The staging folder is removed. Power may fail in between: a mount with an empty log looks for the
@@ -138,6 +143,7 @@ static void fb_replay_free(struct fb_replay *run)
 	vfree(run->bind.nodes.nodes);
 	vfree(run->bind.nodes.slots);
 	vfree(run->bind.names);
+	vfree(run->finals);
 	dput(run->staging);
 	kvfree(run);
 }
@@ -192,17 +198,45 @@ static void fb_free_records(struct fb_replay *run, enum fb_records_of which)
 	}
 }
 
+/* Step 5, for one object. */
+static int fb_replay_make(struct fb_replay *run, const struct nl_binding *binding)
+{
+	const struct nl_change *change = &binding->record->change;
+	struct dentry *object = fb_make_again(run, binding->record, binding->object);
+	int err = PTR_ERR_OR_ZERO(object);
+
+	if (err)
+		return fb_replay_failed(run, "make a file or directory again",
+					change->has & BIT(NL_F_NAME) ? &change->name : NULL, err);
+	if (object && fb_is_at_home(run, binding->object))
+		err = fb_replay_home_attributes(run, binding->object, object);
+	dput(object);
+	return err;
+}
+
+/* Step 6. */
+static int fb_replay_all_made(struct fb_replay *run)
+{
+	struct super_block *lower = run->fsb->lower.mnt->mnt_sb;
+	int err = fb_replay_home_xattrs(run);
+
+	if (err)
+		return err;
+	err = fb_replay_stops() ? -ECANCELED : fb_sync_lower_fs(run->fsb);
+	err = err ?: errseq_check_and_advance(&lower->s_wb_err, &run->write_errors);
+	if (err)
+		return fb_replay_failed(run, "sync the file system", NULL, err);
+	err = fb_stage_set_made(run) ?: fb_commit(run);
+	return err ? fb_replay_failed(run, "note that all files are made", NULL, err) : 0;
+}
+
 static int fb_replay_step(struct fb_replay *run, const struct nl_binding *binding)
 {
-	const struct nl_change *change;
 	int err;
 
 	switch (binding->op) {
 	case NL_BIND_MAKE:
-		change = &binding->record->change;
-		err = fb_make_again(run, binding->record);
-		return err ? fb_replay_failed(run, "make a file or directory again",
-					      change->has & BIT(NL_F_NAME) ? &change->name : NULL, err) : 0;
+		return fb_replay_make(run, binding);
 	case NL_BIND_STAGE:
 		err = fb_bind_stage(run, binding->object);
 		return err ? fb_replay_failed(run, "move a directory to staging", NULL, err) : 0;
@@ -218,17 +252,21 @@ static int fb_replay_step(struct fb_replay *run, const struct nl_binding *bindin
 /* Steps 5 to 7. */
 static int fb_replay_steps(struct fb_replay *run)
 {
+	int made = fb_stage_is_made(run), got, err;
 	struct nl_binding binding;
-	bool making = true;
-	int got, err;
+	bool making = false;
 
+	if (made < 0)
+		return fb_replay_failed(run, "look into replay's folder", NULL, made);
 	while ((got = nl_bind_next(&run->bind, &binding)) > 0) {
+		if (made && binding.op == NL_BIND_MAKE)
+			continue;
 		if (making && binding.op != NL_BIND_MAKE) {
-			making = false;
-			err = fb_commit(run);
+			err = fb_replay_all_made(run);
 			if (err)
-				return fb_replay_failed(run, "commit the journal", NULL, err);
+				return err;
 		}
+		making = binding.op == NL_BIND_MAKE;
 		err = fatal_signal_pending(current) ? fb_replay_failed(run, "go on", NULL, -EINTR) :
 		      fb_replay_step(run, &binding);
 		if (err)
@@ -242,21 +280,15 @@ static int fb_replay_steps(struct fb_replay *run)
 /* Steps 4 to 10. */
 static int fb_replay_all(struct fb_replay *run)
 {
-	struct super_block *lower = run->fsb->lower.mnt->mnt_sb;
-	errseq_t since = errseq_sample(&lower->s_wb_err);
-	int err;
+	int err = fb_replay_read_attributes(run);
 
+	if (err)
+		return err;
+	run->write_errors = errseq_sample(&run->fsb->lower.mnt->mnt_sb->s_wb_err);
 	fb_free_records(run, FB_NOT_MADE);
-	err = fb_replay_steps(run);
+	err = fb_replay_steps(run) ?: fb_replay_attributes(run);
 	if (err)
 		return err;
-	err = fb_replay_attributes(run);
-	if (err)
-		return err;
-	err = fb_replay_stops() ? -ECANCELED : fb_sync_lower_fs(run->fsb);
-	err = err ?: errseq_check_and_advance(&lower->s_wb_err, &since);
-	if (err)
-		return fb_replay_failed(run, "sync the file system", NULL, err);
 	err = fb_stage_set_done(run) ?: fb_commit(run);
 	return err ? fb_replay_failed(run, "note the end of replay", NULL, err) : 0;
 }
@@ -272,7 +304,7 @@ static int fb_replay_was_done(struct fb_replay *run)
 /* Steps 1 to 12. */
 static int fb_replay_log(struct fb_replay *run)
 {
-	int err = fb_replay_prepare(run);
+	int err = fb_replay_prepare(run), done;
 
 	if (err)
 		return err;
@@ -281,7 +313,10 @@ static int fb_replay_log(struct fb_replay *run)
 		return err;
 	if (err)
 		return fb_replay_failed(run, "make replay's folder", NULL, err);
-	err = fb_stage_is_done(run) ? fb_replay_was_done(run) : fb_replay_all(run);
+	done = fb_stage_is_done(run);
+	if (done < 0)
+		return fb_replay_failed(run, "look into replay's folder", NULL, done);
+	err = done ? fb_replay_was_done(run) : fb_replay_all(run);
 	if (err)
 		return err;
 	fb_free_records(run, FB_MADE);

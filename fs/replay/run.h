@@ -20,12 +20,16 @@ struct fb_found_dir {
 	struct dentry *dentry;
 };
 
+struct fb_final;
+
 struct fb_replay {
 	struct fb_sb *fsb;
 	struct fs_context *fc;		/* for messages */
 	struct nl *nl;
 	u64 life;			/* the trim word of the log that staging is for */
 	struct dentry *staging;		/* NULL: not open yet */
+	bool new_staging;		/* this mount has made it */
+	errseq_t write_errors;		/* of the lower file system, when replay began */
 	struct nl_replay_sizes sizes;
 	struct nl_bind bind;
 	u64 changes;			/* committed, and storage lacked them */
@@ -34,7 +38,22 @@ struct fb_replay {
 	unsigned long told;		/* the last line of progress, in jiffies */
 	struct nl_record record, other;	/* of @bind */
 	struct nl_record scratch;
+	struct fb_final *finals;	/* attr.c: of each node */
 	struct fb_found_dir dirs[256];
 };
+
+/*
+ * A file that gets one name, in a directory that is made before it: it is made in that directory. It is whole
+ * before the directory leaves staging, and nothing is done to it later. ("File" is anything but a directory.)
+ */
+static inline bool fb_is_at_home(const struct fb_replay *run, const struct nl_node *node)
+{
+	const struct nl_node *dir;
+
+	if (node->is_dir || node->names != 1 || !nl_node_made(&run->bind, node))
+		return false;
+	dir = &run->bind.nodes.nodes[run->bind.names[node->name].dir - 1];
+	return dir->is_dir && dir->born < node->born && nl_node_made(&run->bind, dir);
+}
 
 #endif

@@ -3,7 +3,8 @@
  * The staging folder of replay, in the lower root: .forebay-replay.<16 hexadecimal digits>
  *
  *	log			a symbolic link to nothing: which log's replay this is, by UUID and trim word
- *	done			the same: storage has all that the log had; see replay.c
+ *	made			the same: all objects are made; see replay.c
+ *	done			the same: storage has all that the log had
  *	<birth>			an object that is made again; 16 hexadecimal digits
  *	<birth>.at		a directory that is made again: type and hex of its new handle
  *	d<type><handle>		a directory that moves, or goes
@@ -35,7 +36,14 @@
 #include "stage.h"
 
 static const struct qstr fb_log_name = QSTR_INIT("log", 3);
+static const struct qstr fb_made_name = QSTR_INIT("made", 4);
 static const struct qstr fb_done_name = QSTR_INIT("done", 4);
+
+#ifdef FB_BREAK_MADE		/* a fault on purpose: objects that have left staging are made again */
+#define FB_BREAK_NOTE	1
+#else
+#define FB_BREAK_NOTE	0
+#endif
 
 /* Inode flags that new objects inherit. */
 #define FB_INHERITED_FLAGS	(FS_PROJINHERIT_FL | FS_SYNC_FL | FS_DIRSYNC_FL | FS_NODUMP_FL | \
@@ -53,8 +61,8 @@ static bool fb_is_hex(const char *name, unsigned int len)
 /* True for a name that this file has made. */
 static bool fb_stage_owns(const char *name, unsigned int len)
 {
-	if ((len == 3 && !memcmp(name, "log", 3)) || (len == 4 && !memcmp(name, "done", 4)) ||
-	    (len == 4 && !memcmp(name, "next", 4)))
+	if ((len == 3 && !memcmp(name, "log", 3)) || (len == 4 && !memcmp(name, "made", 4)) ||
+	    (len == 4 && !memcmp(name, "done", 4)) || (len == 4 && !memcmp(name, "next", 4)))
 		return true;
 	if (len > 3 && (*name == 'd' || *name == 'f'))
 		return fb_is_hex(name + 1, len - 1);
@@ -157,6 +165,7 @@ static int fb_stage_make(struct fb_replay *run)
 	if (IS_ERR(staging))
 		return PTR_ERR(staging);
 	run->staging = staging;
+	run->new_staging = true;
 	fb_stage_log(run, log);
 	return fb_keep_root_mtime(fsb, mtime) ?: fb_stage_inherit_nothing(fsb, staging) ?:
 	       fb_change_attr(fsb, staging, &attr, NULL) ?: fb_stage_put_note(run, &fb_log_name, log);
@@ -288,25 +297,55 @@ int fb_stage_open(struct fb_replay *run)
 	return err;
 }
 
+/* 1: the note is there; 0: it isn't; or an error. */
+static int fb_stage_has_note(struct fb_replay *run, const struct qstr *name)
+{
+	struct dentry *note = fb_find_name(run->fsb, run->staging, name);
+	int there;
+
+	if (IS_ERR(note))
+		return PTR_ERR(note);
+	there = d_is_symlink(note);
+	dput(note);
+	return there;
+}
+
+/**
+ * fb_stage_is_made() - whether all objects are made
+ * @run: the replay, its staging folder open
+ *
+ * Return: 1: they are; 0: they aren't; or an error.
+ */
+int fb_stage_is_made(struct fb_replay *run)
+{
+	return FB_BREAK_NOTE ? 0 : fb_stage_has_note(run, &fb_made_name);
+}
+
+/**
+ * fb_stage_set_made() - note that all objects are made
+ * @run: the replay; a lower sync has returned. On storage before each later change below
+ *
+ * Return: 0 or an error.
+ */
+int fb_stage_set_made(struct fb_replay *run)
+{
+	return FB_BREAK_NOTE ? 0 : fb_stage_put_note(run, &fb_made_name, "made");
+}
+
 /**
  * fb_stage_is_done() - whether storage has all that the log had
  * @run: the replay, its staging folder open
+ *
+ * Return: 1: it has; 0: it hasn't; or an error.
  */
-bool fb_stage_is_done(struct fb_replay *run)
+int fb_stage_is_done(struct fb_replay *run)
 {
-	struct dentry *note = fb_find_name(run->fsb, run->staging, &fb_done_name);
-	bool done;
-
-	if (IS_ERR(note))
-		return false;
-	done = d_is_symlink(note);
-	dput(note);
-	return done;
+	return fb_stage_has_note(run, &fb_done_name);
 }
 
 /**
  * fb_stage_set_done() - note that storage has all that the log had
- * @run: the replay; a lower sync has returned. Durable after fb_commit_lower_fs()
+ * @run: the replay. On storage after fb_commit_lower_fs(), with all that was changed before
  *
  * Return: 0 or an error.
  */

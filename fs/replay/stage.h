@@ -27,7 +27,9 @@ static inline struct qstr fb_handle_name(char *buf, char kind, const struct ps_h
 
 struct qstr fb_stage_name(const struct fb_replay *run, char *buf);
 int fb_stage_open(struct fb_replay *run);
-bool fb_stage_is_done(struct fb_replay *run);
+int fb_stage_is_made(struct fb_replay *run);
+int fb_stage_set_made(struct fb_replay *run);
+int fb_stage_is_done(struct fb_replay *run);
 int fb_stage_set_done(struct fb_replay *run);
 int fb_stage_remove(struct fb_replay *run);
 int fb_stage_set_aside(struct fb_replay *run);

@@ -5,6 +5,8 @@
 
 #include "run.h"
 
-int fb_replay_xattr(struct fb_replay *run, const struct nl_change *change);
+bool fb_is_access_acl(const struct nl_text *name);
+int fb_replay_access_acl(struct fb_replay *run, struct dentry *object, u64 place, const u32 *mode);
+int fb_replay_xattr(struct fb_replay *run, const struct nl_node *node, const struct nl_change *change);
 
 #endif

@@ -238,6 +238,19 @@ static bool possible(const struct tree *tree, const struct nl_binding *step, u32
 	return !there || !tree->dir[there];
 }
 
+/* An object that is made again. If it gets one name, that is the name of this step. */
+static void check_only_name(struct nl_bind *bind, const struct nl_binding *step)
+{
+	const struct nl_node *dir;
+	struct nl_text name;
+
+	if (nl_bind_only_name(bind, step->object, &dir, &name) != (step->object->names == 1))
+		EXPECT(!"an object has another number of names");
+	else if (step->object->names == 1 && (dir != step->dir || name.len != step->name.len ||
+					      memcmp(name.bytes, step->name.bytes, name.len)))
+		EXPECT(!"an object's only name is another one");
+}
+
 /* The steps of replay on the model; @steps of them. True: all were made. */
 static bool replay(u32 steps)
 {
@@ -274,6 +287,10 @@ static bool replay(u32 steps)
 			EXPECT(!"a name in a directory that is nowhere");
 		if (step.op == NL_BIND_ADD && !possible(tree, &step, object))
 			EXPECT(!"a step that no file system makes");
+		if (step.op == NL_BIND_ADD && nl_node_made(&bind, step.object))
+			check_only_name(&bind, &step);
+		if (step.op == NL_BIND_REMOVE && nl_node_made(&bind, step.dir))
+			EXPECT(!"a name is removed that was never there");
 		tree_bind(tree, tree_object(&step.dir->id), &step.name, object);
 	}
 	EXPECT(!got);

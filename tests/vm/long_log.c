@@ -2,15 +2,18 @@
 /*
  * Makes a long name log that storage lacks altogether, with core's own code, and times what recovery concludes from it:
  *
- *	long_log RECORDS                          in memory; prints milliseconds
- *	long_log RECORDS CACHE TYPE HANDLE COUNTER   in a cache that was just formatted, for a lower root directory
+ *	long_log RECORDS DIRS                             in memory; prints milliseconds
+ *	long_log RECORDS DIRS FOLDER                      no log: makes the changes in a folder, and syncs it
+ *	long_log RECORDS DIRS CACHE TYPE HANDLE COUNTER   in a cache that was just formatted, for a lower root directory
  *
- * The records make 100 directories in the root, then files in them in turn, each under another name at first.
+ * The records make directories in the root, then files in them in turn, each under another name at first. Without
+ * directories, the files are in the root.
  */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -19,13 +22,14 @@
 #include "../../core/pm/host.h"
 #include "../../core/store/store.h"
 
-#define DIRS	100
+#define MAX_DIRS	100
 #define REGION	(64u << 20)
 
 static struct nl nl;
 static struct nl_record record, other;
-static struct nl_identity root, dirs[DIRS];
-static u64 counter, counters[DIRS];
+static struct nl_identity dirs[MAX_DIRS + 1];	/* the first is the root */
+static u64 counters[MAX_DIRS + 1];
+static u32 nr_dirs;				/* below the root */
 
 static void append(struct nl_change *change)
 {
@@ -74,25 +78,52 @@ static void fill(u32 records)
 	char name[32], final[32];
 	u32 i;
 
-	for (i = 0; i < DIRS; i++) {
-		snprintf(name, sizeof(name), "d%u", i);
-		dirs[i] = create(&root, &counter, name, 1000 + i, 0040755);
+	for (i = 1; i <= nr_dirs; i++) {
+		snprintf(name, sizeof(name), "d%u", i - 1);
+		dirs[i] = create(&dirs[0], &counters[0], name, 1000 + i, 0040755);
 		counters[i] = 1;
 	}
-	for (i = 0; i < (records - DIRS) / 2; i++) {
-		u32 dir = i % DIRS;
+	for (i = 0; i < (records - nr_dirs) / 2; i++) {
+		u32 dir = nr_dirs ? 1 + i % nr_dirs : 0;
+		struct nl_identity file;
 		struct nl_change change;
 
 		snprintf(name, sizeof(name), "tmp%u", i);
 		snprintf(final, sizeof(final), "f%u", i);
+		file = create(&dirs[dir], &counters[dir], name, 2000 + i, 0100640);
 		change = change_of(NL_RENAME, &dirs[dir], &counters[dir], name);
-		change.object = create(&dirs[dir], &counters[dir], name, 2000 + i, 0100640);
-		change.dir.count.before = counters[dir]++;
+		change.object = file;
 		change.has |= NL_HAS(NAME2);
 		change.name2 = (struct nl_text){ .bytes = (u8 *)final, .len = strlen(final) };
 		append(&change);
 	}
 	assert(!nl_commit(&nl, nl_next(&nl)));
+}
+
+/* The same changes, without Forebay. */
+static void change_plainly(const char *folder, u32 records)
+{
+	static const struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, { .tv_sec = 1 } };
+	char name[32], final[32];
+	int fd, ok;
+	u32 i;
+
+	ok = !chdir(folder);
+	for (i = 0; i < nr_dirs; i++) {
+		snprintf(name, sizeof(name), "d%u", i);
+		ok = ok && !mkdir(name, 0755) && !chown(name, 17, 18);
+	}
+	for (i = 0; ok && i < (records - nr_dirs) / 2; i++) {
+		u32 len = nr_dirs ? snprintf(name, sizeof(name), "d%u/", i % nr_dirs) : 0;
+
+		memcpy(final, name, len);
+		snprintf(name + len, sizeof(name) - len, "tmp%u", i);
+		snprintf(final + len, sizeof(final) - len, "f%u", i);
+		fd = open(name, O_WRONLY | O_CREAT | O_EXCL, 0640);
+		ok = fd >= 0 && !fchown(fd, 17, 18) && !futimens(fd, times) && !close(fd) && !rename(name, final);
+	}
+	fd = open(".", O_RDONLY);
+	assert(ok && fd >= 0 && !syncfs(fd));
 }
 
 static int look(void *arg, const struct nl_identity *dir, u64 *count, s64 *ctime)
@@ -173,8 +204,8 @@ static void open_memory(void)
 	void *region = aligned_alloc(4096, REGION);
 
 	memset(region, 0, REGION);
-	root = (struct nl_identity){ .type = 1, .len = 8, .handle = "root" };
-	counter = 1;
+	dirs[0] = (struct nl_identity){ .type = 1, .len = 8, .handle = "root" };
+	counters[0] = 1;
 	pm_host_map(region, REGION);
 	assert(!nl_format(region, REGION, &opt) && !nl_open(&nl, region, REGION, 0) && !nl_empty(&nl));
 }
@@ -189,22 +220,30 @@ static void open_cache(char **argv)
 
 	assert(size > 0 && base != MAP_FAILED);
 	pm_host_map(base, size);
-	root.type = atoi(argv[1]);
-	for (; sscanf(hex, "%2hhx", &root.handle[root.len]) == 1; hex += 2)
-		root.len++;
-	counter = strtoull(argv[3], NULL, 0);
+	dirs[0].type = atoi(argv[1]);
+	for (; sscanf(hex, "%2hhx", &dirs[0].handle[dirs[0].len]) == 1; hex += 2)
+		dirs[0].len++;
+	counters[0] = strtoull(argv[3], NULL, 0);
 	assert(!ps_open(&ps, base, size, 0) && !nl_open(&nl, ps.names, ps.names_size, 0) && !nl_empty(&nl));
 }
 
 int main(int argc, char **argv)
 {
-	assert(argc == 2 || argc == 6);
-	if (argc == 2)
+	u32 records = argc > 2 ? atoi(argv[1]) : 0;
+
+	assert(argc == 3 || argc == 4 || argc == 7);
+	nr_dirs = atoi(argv[2]);
+	assert(nr_dirs <= MAX_DIRS);
+	if (argc == 4) {
+		change_plainly(argv[3], records);
+		return 0;
+	}
+	if (argc == 3)
 		open_memory();
 	else
-		open_cache(argv + 2);
-	fill(atoi(argv[1]));
-	if (argc == 2)
+		open_cache(argv + 3);
+	fill(records);
+	if (argc == 3)
 		conclude();
 	assert(!pm_host_error());
 	return 0;
