@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What to do when the kernel refuses something for want of rights. "Become root" helps only a user who isn't
- * root: in a container, root may lack a capability, be root of a user namespace, or be kept from devices.
- * "Outside" in the advice is outside of the container.
+ * What to do when the kernel refuses something for want of rights. "Become root" helps only a caller that
+ * isn't root: in a container, root may lack a capability, be root of a user namespace, or be kept from
+ * devices. "Outside" in the advice is outside of the container.
  */
 #include <linux/capability.h>
 #include <limits.h>

@@ -13,7 +13,7 @@
 /**
  * tracing_begin - make an instance; no event is on yet
  * @tracing: filled in, for tracing_end(), also after a failure
- * @what: who traces, for the instance's name
+ * @what: the verb that traces, for the instance's name
  * @systems: whose events will be read; the last is NULL
  * @buffer_kib: of each processor
  *
