@@ -59,7 +59,7 @@ def two_boots(devices, name, **options):
 
 def test_mount_with_a_full_cache(devices, capsys):
     """256 MiB of pages that are not below: the mount call doesn't wait for any of them."""
-    said = two_boots(devices, "full", pmem=256 + 16)
+    said = two_boots(devices, "full", pmem=256 + 32)
     with capsys.disabled():
         print(f" mount took {said['seconds']} s with {said['recovered']} pages", end=" ")
     assert int(said["recovered"]) * 4096 >= 256 * MIB
