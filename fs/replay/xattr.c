@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Extended attributes that replay sets, in the order of their records; and an object's ACL, once: those that
- * it had before would let users in who have no right any more.
+ * it had before would let users in that have no right any more.
  */
 #include <linux/fs.h>
 #include <linux/posix_acl.h>
@@ -50,7 +50,7 @@ static int fb_change_xattr(struct fb_replay *run, struct dentry *object, const s
 }
 
 /**
- * fb_is_access_acl() - whether an extended attribute is the ACL that says who may do what
+ * fb_is_access_acl() - whether an extended attribute is the ACL that gives users their permissions
  * @name: of the attribute
  *
  * Return: true if it is.

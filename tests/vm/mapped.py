@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A mapped device with a target of ours over another device, as the tests of the targets set it up."""
 
+import mmap
 import os
 import random
 import subprocess
 import time
 from pathlib import Path
 
-from stack import SSD, SSD2, run
+from stack import SSD, SSD2, block_name, run
 
 VERIFICATOR = Path(__file__).resolve().parents[2] / "build/tests/verificator"
 DEBUG = "debug" in os.uname().release      # of the kernel
@@ -125,6 +126,41 @@ def freeze_tasks():
     hibernates. Fails if a task can't be frozen in 20 seconds."""
     Path("/sys/power/pm_test").write_text("freezer", encoding="ascii")
     Path("/sys/power/state").write_text("freeze", encoding="ascii")
+
+
+def flush_in_freeze(name):
+    """Freezes all tasks while a message flush is under way, which continues afterwards."""
+    with subprocess.Popen(["dmsetup", "message", name, "0", "flush"]) as flush:
+        time.sleep(0.5)
+        freeze_tasks()
+        assert flush.wait(120) == 0
+
+
+def direct_from_anywhere(device, block_size, rounds, write_each, step=lambda number: None):
+    """Direct I/O over the first SSD with buffers that begin wherever the device takes them. One request in `write_each`
+    writes, the others must read what was written. step(number) comes after each."""
+    model = bytearray(noise(1 << 20))
+    Path("/tmp/model").write_bytes(model)
+    run(f"dd if=/tmp/model of={SSD} bs=1M oflag=direct status=none")
+    queue = Path("/sys/block") / block_name(device) / "queue"
+    align = int((queue / "dma_alignment").read_text(encoding="ascii")) + 1
+    chance = random.Random(3)
+    memory = memoryview(mmap.mmap(-1, 40 * block_size + 4096))
+    fd = os.open(device, os.O_RDWR | os.O_DIRECT)
+    try:
+        for number in range(rounds):
+            size, begin = chance.randint(1, 40) * block_size, chance.randrange(0, 4096, align)
+            at = chance.randrange(0, len(model) - size, block_size)
+            view = memory[begin:begin + size]
+            if number % write_each == 0:
+                view[:] = model[at:at + size] = chance.randbytes(size)
+                assert os.pwritev(fd, [view], at) == size
+            else:
+                assert os.preadv(fd, [view], at) == size
+                assert view == model[at:at + size], (number, at)
+            step(number)
+    finally:
+        os.close(fd)
 
 
 def slow_device(sectors, device, milliseconds):

@@ -2,16 +2,14 @@
 """dm-forebay-transit: devices that go away, or are given to two targets; tables that are taken away; direct
 I/O with memory that begins anywhere."""
 
-import mmap
 import os
-import random
 import subprocess
 import time
 from pathlib import Path
 
 import pytest
-from mapped import noise
-from stack import SSD, block_name, fails, run
+from mapped import direct_from_anywhere, noise
+from stack import SSD, fails, run
 from transit import BLOCK, MIB, each
 
 
@@ -86,24 +84,4 @@ def test_read_only_device(cache):
 def test_memory_that_begins_anywhere(cache, block_size):
     """Direct I/O with buffers that begin wherever the device takes them, beside a small cache."""
     cache.create(block_size=block_size, cache_size=MIB // 4)
-    model = bytearray(noise(MIB))
-    Path("/tmp/model").write_bytes(model)
-    run(f"dd if=/tmp/model of={SSD} bs=1M oflag=direct status=none")
-    queue = Path("/sys/block") / block_name(cache.device) / "queue"
-    align = int((queue / "dma_alignment").read_text(encoding="ascii")) + 1
-    chance = random.Random(3)
-    memory = memoryview(mmap.mmap(-1, 40 * block_size + 4096))
-    fd = os.open(cache.device, os.O_RDWR | os.O_DIRECT)
-    try:
-        for number in range(300):
-            size, begin = chance.randint(1, 40) * block_size, chance.randrange(0, 4096, align)
-            at = chance.randrange(0, MIB - size, block_size)
-            view = memory[begin:begin + size]
-            if number % 2 == 0:
-                view[:] = model[at:at + size] = chance.randbytes(size)
-                assert os.pwritev(fd, [view], at) == size
-            else:
-                assert os.preadv(fd, [view], at) == size
-                assert view == model[at:at + size], (number, at)
-    finally:
-        os.close(fd)
+    direct_from_anywhere(cache.device, block_size, 300, 2)

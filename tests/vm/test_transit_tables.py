@@ -3,11 +3,10 @@
 
 import os
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
-from mapped import DEBUG, MANY, VERIFICATOR, beside_checker, freeze_tasks, noise, slow_device, small_device, verificator
+from mapped import DEBUG, MANY, VERIFICATOR, beside_checker, flush_in_freeze, noise, slow_device, small_device, verificator
 from stack import SSD, fails, run
 from transit import BLOCK, BTT, MIB, POLICIES, STAGED, STATE, VARIANTS, WRITES, btt
 
@@ -36,15 +35,7 @@ def test_tasks_are_frozen(cache):
     afterwards."""
     cache.below = slow_device(cache.sectors, SSD, 20)
     cache.create(cache_size="256K", block_size=BLOCK, bypass="off")
-
-    def freeze(number):
-        del number
-        with subprocess.Popen(["dmsetup", "message", "tc", "0", "flush"]) as flush:
-            time.sleep(0.5)
-            freeze_tasks()
-            assert flush.wait(120) == 0
-
-    beside_checker(f"run {cache.device} {8 * MIB} 11 {MANY} 8 1 4096 131072 {STATE}", 2, freeze)
+    beside_checker(f"run {cache.device} {8 * MIB} 11 {MANY} 8 1 4096 131072 {STATE}", 2, lambda number: flush_in_freeze("tc"))
     assert cache.status()["stalled"] > 0
     verificator(f"check {cache.device} {STATE}")
 

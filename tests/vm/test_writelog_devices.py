@@ -2,17 +2,15 @@
 """dm-forebay-writelog: devices that go away, come back, lead elsewhere, or are given to two targets; direct
 I/O with memory that begins anywhere."""
 
-import mmap
 import os
-import random
 import subprocess
 import time
 from pathlib import Path
 
 import pytest
 from conftest import clean_up
-from mapped import MANY, beside_checker, noise, small_device, verificator
-from stack import PMEM, SSD, SSD2, block_name, fails, run
+from mapped import MANY, beside_checker, direct_from_anywhere, noise, small_device, verificator
+from stack import PMEM, SSD, SSD2, fails, run
 from test_writelog_errors import wait_for
 from writelog import DEVICE, MIB, NAME, STATE, Log, delayed, error_table
 
@@ -204,26 +202,9 @@ def test_memory_that_begins_anywhere(log, block_size):
     """Direct I/O with buffers that begin wherever the device takes them. Some blocks are in the log, others
     on the origin only."""
     log.create(block_size=block_size, **FULL)
-    model = bytearray(noise(MIB))
-    Path("/tmp/model").write_bytes(model)
-    run(f"dd if=/tmp/model of={SSD} bs=1M oflag=direct status=none")
-    queue = Path("/sys/block") / block_name(DEVICE) / "queue"
-    align = int((queue / "dma_alignment").read_text(encoding="ascii")) + 1
-    chance = random.Random(3)
-    memory = memoryview(mmap.mmap(-1, 40 * block_size + 4096))
-    fd = os.open(DEVICE, os.O_RDWR | os.O_DIRECT)
-    try:
-        for number in range(150):
-            size, begin = chance.randint(1, 40) * block_size, chance.randrange(0, 4096, align)
-            at = chance.randrange(0, MIB - size, block_size)
-            view = memory[begin:begin + size]
-            if number % 3 == 0:
-                view[:] = model[at:at + size] = chance.randbytes(size)
-                assert os.pwritev(fd, [view], at) == size
-            else:
-                assert os.preadv(fd, [view], at) == size
-                assert view == model[at:at + size], (number, at)
-            if number == 75:
-                log.message("flush")
-    finally:
-        os.close(fd)
+
+    def flush_once(number):
+        if number == 75:
+            log.message("flush")
+
+    direct_from_anywhere(DEVICE, block_size, 150, 3, flush_once)

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from mapped import DEBUG, MANY, VERIFICATOR, beside_checker, freeze_tasks, noise, small_device, verificator
+from mapped import DEBUG, MANY, VERIFICATOR, beside_checker, flush_in_freeze, noise, small_device, verificator
 from stack import PMEM, SSD, SSD2, block_name, fails, run
 from writelog import DEVICE, MIB, NAME, STATE, delayed
 
@@ -188,15 +188,7 @@ def test_tasks_are_frozen(log):
     """Writers that wait for space in a full log can be frozen, because the worker isn't. A message flush
     continues afterwards."""
     delayed(log, 20).create(high_mark=99, low_mark=98)
-
-    def freeze(number):
-        del number
-        with subprocess.Popen(["dmsetup", "message", NAME, "0", "flush"]) as flush:
-            time.sleep(0.5)
-            freeze_tasks()
-            assert flush.wait(120) == 0
-
-    beside_checker(f"run {DEVICE} {32 * MIB} 11 {MANY} 8 1 65536 131072 {STATE}", 2, freeze)
+    beside_checker(f"run {DEVICE} {32 * MIB} 11 {MANY} 8 1 65536 131072 {STATE}", 2, lambda number: flush_in_freeze(NAME))
     assert log.status()["space_waits"] > 0
     verificator(f"check {DEVICE} {STATE}")
 
