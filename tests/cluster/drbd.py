@@ -20,7 +20,7 @@ class Storage:
         self._fencing = "resource-and-stonith" if fenced else "dont-care"
 
     def prepare(self, node, state):
-        node.run(f"{SCRIPT} up {state} {self._fencing}")
+        node.run(f"{SCRIPT} up {state} {self._fencing} writelog")
 
 
 class Engine:
@@ -33,7 +33,7 @@ class Engine:
         return redis.Connection(node.ports[self.port])
 
     def begin(self, primary, standby):
-        wait_until(lambda: _state(primary) == "Connected Inconsistent/Inconsistent", "DRBD to connect", [primary, standby])
+        wait_until(lambda: state(primary) == "Connected Inconsistent/Inconsistent", "DRBD to connect", [primary, standby])
         primary.run(f"{SCRIPT} first")
         primary.run(f"{DATABASE} primary")
 
@@ -48,8 +48,9 @@ class Engine:
         """DRBD connects and copies by itself."""
 
     def follows(self, _standby, primary):
-        return _state(primary) == "Connected UpToDate/UpToDate"
+        return state(primary) == "Connected UpToDate/UpToDate"
 
 
-def _state(node):
+def state(node):
+    """Of the connection and of both disks."""
     return node.run(f"{SCRIPT} state")

@@ -40,7 +40,7 @@ class Exported:
     def start(self):
         self._cluster.boot()
         self._export("new")
-        self._host.run(f"{SCRIPT} host new {self._target.name}")
+        self._host.run(f"{SCRIPT} host new {self._target.name} {self._system}")
         self._engine.resume(self._host)
         self.writers.start()
         self._wait_for_work()
@@ -94,7 +94,7 @@ class Exported:
     def _mount(self):
         # A device in memory is empty after its power cut, and has to be made anew.
         state = "new" if self._system == "memory" and not self._has_file_system() else "again"
-        self._host.run(f"{SCRIPT} host {state} {self._target.name}")
+        self._host.run(f"{SCRIPT} host {state} {self._target.name} {self._system}")
         self._engine.resume(self._host)
         self._wait_for_work()
 

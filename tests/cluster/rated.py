@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What tests/cluster/rates measures. Each class is a cluster whose nodes stay on while its SYSTEMS take turns: change() begins anew on
+one, with empty devices, and measure() tells how fast it is.
+"""
+
+import json
+import statistics
+import threading
+import time
+from dataclasses import replace
+
+from bench import packages
+from vm.cluster import Cluster
+from vm.settings import MIB, Settings
+
+from . import drbd, postgres
+from .etcd import encoded
+from .exported import SCRIPT as NVME
+from .faults import EtcdCluster
+from .patience import wait_until
+
+CLIENTS = 4
+RAMP = 3                # seconds before what counts
+VALUE = "v" * 256
+
+
+class Puts:
+    """etcd on three nodes: clients on the host, each with one put under way, ask the leader."""
+
+    SYSTEMS, UNIT = ("ext4", "forebay", "writelog"), "puts"
+
+    def __init__(self, folder):
+        packages.make(["etcd"])
+        self._etcd = EtcdCluster(self.SYSTEMS[0], folder, 0)
+
+    def __enter__(self):
+        self._etcd.__enter__()
+        self._etcd.start()
+        return self
+
+    def __exit__(self, *exception):
+        self._etcd.__exit__(*exception)
+
+    def change(self, system):
+        self._etcd.change(system)
+
+    def measure(self, seconds):
+        leader = self._etcd.leader()
+        begin = time.monotonic() + RAMP
+        spent = [[] for _ in range(CLIENTS)]
+        threads = [threading.Thread(target=_put, args=(self._etcd.connect(leader), number, begin, begin + seconds, own))
+                   for number, own in enumerate(spent)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if not all(spent):
+            raise ValueError("a client had no put answered")
+        return rate([one for own in spent for one in own], seconds)
+
+
+class Transactions:
+    """PostgreSQL on ext4 on DRBD, which two nodes have: pgbench on the primary."""
+
+    SYSTEMS, UNIT = ("ext4", "writelog"), "transactions"
+
+    def __init__(self, folder):
+        self._postgres = postgres.Engine(synchronous=False)
+        self._cluster = Cluster(2, Settings(mem=640 * MIB, smp=1, pmem=256 * MIB, nvme=512 * MIB), folder)
+        self._used = False
+
+    def __enter__(self):
+        self._cluster.__enter__()
+        self._cluster.boot()
+        return self
+
+    def __exit__(self, *exception):
+        self._cluster.__exit__(*exception)
+
+    def change(self, system):
+        nodes = self._cluster.nodes
+        if self._used:
+            nodes[0].run(f"{postgres.SCRIPT} end")
+            for node in nodes:
+                node.run(f"{drbd.SCRIPT} end")
+        for node in nodes:
+            node.run(f"{drbd.SCRIPT} up new resource-and-stonith {system}")
+        self._used = True
+        wait_until(lambda: drbd.state(nodes[0]) == "Connected Inconsistent/Inconsistent", "DRBD to connect", nodes)
+        nodes[0].run(f"{drbd.SCRIPT} first")
+        nodes[0].run(f"{postgres.SCRIPT} primary")
+
+    def measure(self, seconds):
+        primary = self._cluster.node(1)
+        lines = primary.run(f"{postgres.SCRIPT} bench {seconds}").splitlines()
+        if (state := drbd.state(primary)) != "Connected UpToDate/UpToDate":
+            raise ValueError(f"the second node has no copy: DRBD says {state}")
+        # Client, number of the transaction, microseconds, and more
+        return rate([int(line.split()[2]) / 1000 for line in lines], seconds)
+
+
+class Syncs:
+    """ext4 on a device of another node, by NVMe over TCP: writes of 4 KiB, each followed by an fdatasync."""
+
+    SYSTEMS, UNIT = ("ssd", "writelog"), "fdatasyncs"
+
+    def __init__(self, folder):
+        target = Settings(mem=512 * MIB, smp=1, pmem=256 * MIB, nvme=512 * MIB, nvme_count=2)
+        self._cluster = Cluster(2, target, folder, {2: replace(target, pmem=0, nvme=0)})
+        self._used = False
+
+    def __enter__(self):
+        self._cluster.__enter__()
+        self._cluster.boot()
+        return self
+
+    def __exit__(self, *exception):
+        self._cluster.__exit__(*exception)
+
+    def change(self, system):
+        target, host = self._cluster.nodes
+        if self._used:
+            host.run(f"{NVME} end-host")
+            target.run(f"{NVME} end-target")
+        target.run(f"{NVME} target new {system}")
+        host.run(f"{NVME} host new {target.name} {system}")
+        self._used = True
+
+    def measure(self, seconds):
+        found = json.loads(self._cluster.node(2).run(f"{NVME} fdatasync {seconds}"))["jobs"][0]
+        writes, syncs = found["write"]["total_ios"], found["sync"]["lat_ns"]
+        if syncs["N"] < writes - 1:
+            raise ValueError(f"{writes} writes, and only {syncs['N']} syncs")
+        percent = syncs["percentile"]
+        return {"rate": round(found["write"]["iops"], 1), "p50_ms": round(percent["50.000000"] / 1e6, 1),
+                "p99_ms": round(percent["99.000000"] / 1e6, 1)}
+
+
+def rate(times, seconds):
+    """Operations a second, and the milliseconds of p50 and p99, of those of each operation."""
+    percent = statistics.quantiles(times, n=100, method="inclusive")
+    return {"rate": round(len(times) / seconds, 1), "p50_ms": round(percent[49], 1), "p99_ms": round(percent[98], 1)}
+
+
+def _put(connection, number, begin, end, spent):
+    count = 0
+    while (before := time.monotonic()) < end:
+        connection.call("kv/put", key=encoded(f"{number}/{count:08}"), value=encoded(VALUE))
+        count += 1
+        if before >= begin:
+            spent.append((time.monotonic() - before) * 1000)
