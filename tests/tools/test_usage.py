@@ -133,6 +133,20 @@ def test_help_of_a_noun_lists_its_verbs_alone(forebay):
             assert f"\n  {noun} create " in result.out and "\n  check " not in result.out
 
 
+@pytest.mark.parametrize("verb", sorted(set(VERBS) - {"log-preload"}))
+def test_an_empty_argument(forebay, verb):
+    """A script's variable was not set. There is no file without a name, and the message would have a gap."""
+    for arguments in [""], ["x", ""]:
+        result = forebay(*verb.split(), *arguments)
+        assert result.status == USAGE and result.err.startswith(f"forebay {verb}: an argument is empty")
+
+
+def test_an_empty_argument_of_a_program(forebay):
+    """It is that program's."""
+    result = forebay("log-preload", "--", "/nowhere", "")
+    assert result.status == FAILED and "is empty" not in result.err
+
+
 OPTIONS = {
     "writelog": ["slots", "block_size", "high_mark", "low_mark", "depth", "error_timeout", "on_damage", "allow_volatile"],
     "transit": ["cache_size", "block_size", "workers", "policy", "eager_eviction", "bypass"],
