@@ -359,3 +359,14 @@ def test_manual_lists_every_check(machine):
     text = (CHECKOUT / "docs/man/forebay-doctor.8").read_text()
     table = re.search(r"^\.Sh CHECKS\n(.*?)^\.Sh ", text, re.MULTILINE | re.DOTALL)[1]
     assert {word for line in re.findall(r"^\.It Cm (.*)$", table, re.MULTILINE) for word in line.split(" , ")} == names
+
+
+def test_commands_with_odd_names(machine):
+    """A shell takes a mount point with a space in it for one word."""
+    mounts = (machine.root / "proc/self/mountinfo").read_text()
+    machine.write("proc/self/mountinfo", mounts.replace("/srv/db", r"/srv/my\040db").replace("/srv/ssd rw - ext4 /dev/nvme0n1 rw",
+                                                                                             r"/srv/it's rw - ext4 /dev/nvme0n1 rw,nobarrier")
+                  .replace("forebay /srv/ssd", "forebay /srv/it's"))
+    machine.write("sys/fs/forebay/pmem0/last_error", "-28")
+    steps = [step for finding in machine("--json").json["findings"] for step in finding["mend"]]
+    assert "forebay drain '/srv/my db'" in steps and r"mount -o remount,barrier '/srv/it'\''s'" in steps

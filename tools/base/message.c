@@ -134,19 +134,6 @@ void print_of(const char *name, const char *format, ...)
 	va_end(args);
 }
 
-/**
- * print_around - print a line that has a name in it, such as a command with its device
- * @before: what stands before the name
- * @name: as for print_name()
- * @behind: what stands behind it
- */
-void print_around(const char *before, const char *name, const char *behind)
-{
-	fputs(before, stdout);
-	print_name(name);
-	puts(behind);
-}
-
 static void say(const char *format, va_list args)
 {
 	char *text = NULL;

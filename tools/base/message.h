@@ -26,7 +26,6 @@ bool reserve_standard_streams(void);
 void message_set_verb(const char *name);
 char *make_harmless(char *text);
 void print_name(const char *name);
-void print_around(const char *before, const char *name, const char *behind);
 void print_of(const char *name, const char *format, ...) __printf(2, 3);
 void problem(const char *format, ...) __printf(1, 2);
 bool output_written(void);

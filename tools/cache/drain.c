@@ -19,6 +19,7 @@
 
 #include "../core/store/format.h"
 #include "base/message.h"
+#include "base/shell.h"
 #include "base/verb.h"
 #include "sys/mounts.h"
 #include "sys/rights.h"
@@ -158,7 +159,7 @@ static enum exit_status say_failed(const struct drain *drain, int err)
 			drain->path, (unsigned long long)unplaced, PLURAL(unplaced),
 			size_text(size, unplaced << PS_PAGE_SHIFT));
 		advice("Bring the file back (dmesg says what failed), or give up on them: forebay drain --discard-unplaced %s",
-		       drain->path);
+		       in_shell(drain->path));
 	}
 	return LEFT;
 }

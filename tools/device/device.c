@@ -20,6 +20,7 @@
 
 #include "../core/pm/host.h"
 #include "base/message.h"
+#include "base/shell.h"
 #include "base/verb.h"
 #include "mapped/holders.h"
 #include "sys/namespace.h"
@@ -65,7 +66,7 @@ static bool say_open_failed(const char *path, const struct stat *st)
 	if (err == EBUSY && S_ISBLK(st->st_mode)) {
 		if (!say_user(path, st->st_rdev)) {
 			problem("%s is in use", path);
-			advice("`lsblk %s` may show by what.", path);
+			advice("`lsblk %s` may show by what.", in_shell(path));
 		}
 		return false;
 	}
@@ -92,7 +93,7 @@ static bool lock_image(const struct device *dev, unsigned int flags)
 	if (flags & DEVICE_SHARED || !flock(dev->fd, lock | LOCK_NB) || errno != EWOULDBLOCK)
 		return true;
 	problem("%s is in use by another command", dev->path);
-	advice("`fuser -v %s` shows by which.", dev->path);
+	advice("`fuser -v %s` shows by which.", in_shell(dev->path));
 	return false;
 }
 

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/message.h"
+#include "base/shell.h"
 #include "target.h"
 #include "write_down.h"
 
@@ -196,7 +197,7 @@ void advise_on_mode(const char *name)
 		return;
 	if (!strcmp(target.mode, "cleaner"))
 		advice("It no longer logs writes: they go to the origin, until `forebay writelog resume %s`.",
-		       name);
+		       in_shell(name));
 	else
 		advice("It goes on logging writes.");
 }
@@ -233,7 +234,7 @@ enum exit_status write_down(const char *name, const struct mapped_kind *kind, co
 	if (was_tried(err) && look(&flush, &now))
 		advice("At most %s left in the %s", amount_text(&flush, text, now.held), kind->rest);
 	if (err == EBUSY)
-		advice("Is it suspended? `dmsetup resume %s` ends that.", name);
+		advice("Is it suspended? `dmsetup resume %s` ends that.", in_shell(name));
 	if (cleaner)
 		advise_on_mode(name);
 	return was_tried(err) ? LEFT : FAILED;

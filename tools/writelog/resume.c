@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/message.h"
+#include "base/shell.h"
 #include "mapped/target.h"
 
 static const struct option options[] = { OPTION_HELP, { } };
@@ -20,7 +21,7 @@ static enum exit_status resume_target(const char *name)
 		return FAILED;
 	if (target.mapped.suspended) {
 		problem("%s is suspended", name);
-		advice("`dmsetup resume %s` ends that; then try again, if it still logs no writes.", name);
+		advice("`dmsetup resume %s` ends that; then try again, if it still logs no writes.", in_shell(name));
 		return FAILED;
 	}
 	if (!strcmp(target.mode, "write")) {

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "base/message.h"
+#include "base/shell.h"
 #include "base/verb.h"
 #include "device/log.h"
 #include "mapped/holders.h"
@@ -218,7 +219,7 @@ static void print_log(json_object *log)
 	       json_number(log, "discards"), PLURAL(json_number(log, "discards")));
 	if (json_number(log, "damaged")) {
 		printf("  %sDamaged%s: ", style(stdout, RED), plain(stdout));
-		print_around("`forebay writelog check ", json_text(log, "device"), "` tells more.");
+		print_command("`forebay writelog check ", json_text(log, "device"), "` tells more.");
 	} else if (json_number(log, "entries")) {
 		puts("  The origin lacks them: use the two together again before anything else writes to it.");
 	}
