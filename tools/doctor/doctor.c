@@ -167,7 +167,9 @@ static void print_all(const struct doctor *doctor)
 
 		fputs("not examined ", stdout);
 		print_name(json_text(one, "object"));
-		printf(": %s [%s]\n", json_text(one, "why"), json_text(one, "check"));
+		fputs(": ", stdout);
+		print_name(json_text(one, "why"));
+		printf(" [%s]\n", json_text(one, "check"));
 	}
 	if (nr_unseen && geteuid())
 		puts("    sudo forebay doctor");

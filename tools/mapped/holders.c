@@ -110,8 +110,7 @@ static bool say_cache(const char *path, const char *disk)
 	bool found = false;
 	uint64_t pages;
 
-	if (!mounts_read(&mounts))
-		return false;
+	mounts_look(&mounts);
 	mount = mount_of_cache(&mounts, disk);
 	if (mount) {
 		problem("%s is the cache of %s, which is mounted", path, mount->target);
