@@ -82,6 +82,31 @@ def tracing_for(command, folder, **how):
     return watcher
 
 
+@pytest.mark.parametrize("how", ["time", "signal"])
+def test_events_faster_than_they_are_read(command, folder, how):
+    """Programs write all the time: the watching ends nevertheless, and shows what was seen."""
+    writers = [subprocess.Popen(["dd", "if=/dev/zero", f"of={folder}/{number}", "bs=16", "count=200M", "conv=notrunc", "status=none"])
+               for number in range(6)]
+    try:
+        with subprocess.Popen([command, "advise", "--json", "--seconds", "3" if how == "time" else "600", folder],
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as watcher:
+            time.sleep(5)
+            if how == "signal":
+                watcher.send_signal(signal.SIGINT)
+            try:
+                found = json.loads(watcher.communicate(timeout=30)[0])
+            except subprocess.TimeoutExpired:
+                watcher.kill()
+                raise
+            assert watcher.returncode == DONE and found["seconds"] >= 3
+    finally:
+        for writer in writers:
+            writer.kill()
+            writer.wait()
+        for left in INSTANCES.iterdir():
+            left.rmdir()
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
 def test_signals_end_the_tracing(command, folder, number):
     """Also that of a terminal that is gone."""

@@ -118,6 +118,13 @@ def test_an_origin_without_its_log(forebay, ssd, empty, fstab):
     assert forebay("doctor").status == ERRORS
 
 
+def test_a_file_system_on_persistent_memory(forebay, empty, fstab):
+    """That is no mistake, and is told."""
+    sh("mkfs.ext4", "-q", "-F", "-b", "4096", PMEM)
+    assert found(forebay) == {"memory-use": ("note", str(PMEM))}
+    assert forebay("doctor").status == DONE
+
+
 def test_an_emulated_cache(forebay, ssd, fstab):
     sh("modprobe", "forebay-emu")
     device = sh(Path(__file__).parents[3] / "build/tools/forebay", "emu", "create", "--size", "32M").split()[0].rstrip(":")
