@@ -134,13 +134,31 @@ void print_of(const char *name, const char *format, ...)
 	va_end(args);
 }
 
-static void say(const char *format, va_list args)
+/**
+ * text_about - a text for a terminal
+ * @name: what it is about, to stand before it with a colon; NULL: nothing
+ * @format: the text, as for printf()
+ * @args: for @format
+ *
+ * Return: the text without control characters, to be freed; NULL: out of memory.
+ */
+char *text_about(const char *name, const char *format, va_list args)
 {
-	char *text = NULL;
+	char *text = NULL, *all = NULL;
 
 	if (vasprintf(&text, format, args) < 0)
-		text = NULL;
-	fprintf(stderr, "%s\n", text ? make_harmless(text) : "out of memory");
+		return NULL;
+	if (asprintf(&all, "%s%s%s", name ?: "", name ? ": " : "", text) < 0)
+		all = NULL;
+	free(text);
+	return all ? make_harmless(all) : NULL;
+}
+
+static void say(const char *format, va_list args)
+{
+	char *text = text_about(NULL, format, args);
+
+	fprintf(stderr, "%s\n", text ?: "out of memory");
 	free(text);
 }
 

@@ -6,6 +6,7 @@
 #ifndef FOREBAY_TOOLS_MESSAGE_H
 #define FOREBAY_TOOLS_MESSAGE_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -25,6 +26,7 @@
 bool reserve_standard_streams(void);
 void message_set_verb(const char *name);
 char *make_harmless(char *text);
+char *text_about(const char *name, const char *format, va_list args);
 void print_name(const char *name);
 void print_of(const char *name, const char *format, ...) __printf(2, 3);
 void problem(const char *format, ...) __printf(1, 2);

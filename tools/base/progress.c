@@ -26,19 +26,15 @@
  */
 void progress_line(const char *name, const char *format, ...)
 {
-	char *text = NULL, *line = NULL;
 	va_list args;
+	char *line;
 
 	va_start(args, format);
-	if (vasprintf(&text, format, args) < 0)
-		text = NULL;
+	line = text_about(name, format, args);
 	va_end(args);
-	if (text && asprintf(&line, "%s: %s", name, text) < 0)
-		line = NULL;
 	if (line)
-		fprintf(stderr, is_screen(stderr) ? "\r\033[K\033[?7l%s\033[?7h" : "%s\n", make_harmless(line));
+		fprintf(stderr, is_screen(stderr) ? "\r\033[K\033[?7l%s\033[?7h" : "%s\n", line);
 	free(line);
-	free(text);
 }
 
 static void *tell(void *arg)
