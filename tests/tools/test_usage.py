@@ -236,6 +236,12 @@ def test_a_device_that_is_not_emulated(forebay, words):
     assert result.status == FAILED and "/dev/nvme0n1 is not an emulated device" in result.err
 
 
+def test_a_backing_device_that_is_none(forebay, tmp_path):
+    for path, why in (tmp_path, "is not a block device"), (tmp_path / "missing", "cannot be the backing: No such file or directory"):
+        result = forebay("emu", "create", "--size", "1M", "--backing", path)
+        assert result.status == FAILED and result.err.startswith(f"forebay emu create: {path} {why}\n")
+
+
 DESTRUCTIVE = {"format", "writelog format", "emu remove", "emu cut"}
 
 

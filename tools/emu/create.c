@@ -199,9 +199,12 @@ static bool is_block_device(const char *path)
 {
 	struct stat st;
 
-	if (!stat(path, &st) && S_ISBLK(st.st_mode))
+	if (stat(path, &st))
+		problem("%s cannot be the backing: %s", path, strerror(errno));
+	else if (S_ISBLK(st.st_mode))
 		return true;
-	problem("%s is not a block device", path);
+	else
+		problem("%s is not a block device", path);
 	advice("--backing names the storage behind the cache, such as /dev/nvme0n1.");
 	return false;
 }

@@ -29,7 +29,7 @@ const char *mapped_name(const char *text)
 {
 	size_t folder = strlen("/dev/mapper/");
 
-	return strncmp(text, "/dev/mapper/", folder) ? text : text + folder;
+	return strncmp(text, "/dev/mapper/", folder) || !text[folder] ? text : text + folder;
 }
 
 /* Reads the status or the table; @line is the line of the only target. */
