@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """forebay doctor on a real kernel: nothing is wrong, then mistakes planted with real devices and mounts. And forebay metrics
-there. Runs in the test machine."""
+and drain there. Runs in the test machine."""
 
 import os
 import subprocess
@@ -152,5 +152,24 @@ def test_metrics_are_those_of_status(forebay, ssd, empty):
         assert metrics["forebay_cache_syncs_absorbed_total"] == status["syncs_absorbed"] > before
         assert metrics["forebay_cache_size_bytes"] == status["pages_total"] * 4096
         assert metrics["forebay_cache_absorbed_bytes_total"] == status["pages_absorbed"] * 4096 > 0
+    finally:
+        unmount()
+
+
+def test_drain_in_a_container(command, forebay, ssd, empty):
+    """Neither /proc nor /sys is there: the kernel drains all the same, and no number is told."""
+    mount()
+    try:
+        with open(UPPER / "new", "wb") as file:
+            for _ in range(8):
+                file.write(b"x" * 4096)
+                file.flush()
+                os.fsync(file.fileno())
+        before = forebay("status", "--json", PMEM).json[0]["pages_out_of_sync"]
+        script = 'mount -t tmpfs none /proc && mount -t tmpfs none /sys && exec "$@"'
+        done = subprocess.run(["unshare", "--mount", "sh", "-c", script, "sh", command, "drain", UPPER], text=True, capture_output=True,
+                              check=False)
+        assert (done.returncode, done.stdout, done.stderr) == (DONE, f"{UPPER}: everything is on the lower file system\n", "")
+        assert before > 0 and forebay("status", "--json", PMEM).json[0]["pages_out_of_sync"] == 0
     finally:
         unmount()
