@@ -58,8 +58,8 @@ const char *fb_mode_name(enum fb_mode mode)
 }
 
 /*
- * One of the two names of @table: its value, or -EINVAL after a message. Of a value that isn't in the table of
- * fsparam_enum(), the kernel would say only that it is bad.
+ * One of the two names of @table: its value, or -EINVAL after a message. With fsparam_enum() the kernel would
+ * say only that the value is bad.
  */
 static int fb_parse_choice(struct fs_context *fc, struct fs_parameter *param,
 			   const struct constant_table *table)

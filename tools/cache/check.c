@@ -267,7 +267,7 @@ static void print_verdict(const struct store_check *check, u64 found, u64 lost,
 		findings_conclude(findings, found);
 	if (!check->damage && (findings->of_kind[KIND_FILE] || findings->of_kind[KIND_PAGE_RECORD]))
 		print_command("  Copy the device first (dd); `forebay check --repair ", findings->path,
-			     "` gives up these records alone.");
+			      "` gives up these records alone.");
 	if (lost)
 		print_of(findings->path,
 			 "%s%llu page%s of files lost%s; a mount keeps the rest, and dmesg then names the files\n",

@@ -127,7 +127,8 @@ static void compare(void *arg, const struct unmounted *cache)
 	if (damaged) {
 		problem("%s may be older than what was made durable: its cache, %s, is not mounted and has %llu damaged record%s",
 			folder->path, cache->dev->path, damaged, PLURAL(damaged));
-		advice("`forebay check %s` tells what it holds, and how to mount it.", in_shell(cache->dev->path));
+		advice("`forebay check %s` tells what it holds, and how to mount it.",
+		       in_shell(cache->dev->path));
 		return;
 	}
 	problem("%s is older than what was made durable: its cache, %s, is not mounted and holds %s more",

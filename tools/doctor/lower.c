@@ -110,7 +110,8 @@ static void judge_options(struct doctor *doctor, const char *object, struct libm
 		      target);
 		mend(doctor, "in /etc/fstab: take data=journal out of the line of %s; then umount and mount",
 		     target);
-		mend(doctor, "tune2fs -o ^journal_data %s (if the file system has it as default)", in_shell(source));
+		mend(doctor, "tune2fs -o ^journal_data %s (if the file system has it as default)",
+		     in_shell(source));
 	}
 	if (is_dax(lower)) {
 		found(doctor, ERROR, object,
@@ -122,7 +123,8 @@ static void judge_options(struct doctor *doctor, const char *object, struct libm
 		found(doctor, WARNING, object,
 		      "its lower file system, %s, discards at each deletion, which delays writeback",
 		      target);
-		mend(doctor, "mount -o remount,nodiscard %s, and take discard out of /etc/fstab", in_shell(target));
+		mend(doctor, "mount -o remount,nodiscard %s, and take discard out of /etc/fstab",
+		     in_shell(target));
 		mend(doctor, "systemctl enable --now fstrim.timer");
 	}
 }

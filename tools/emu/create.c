@@ -198,11 +198,12 @@ static int create_device(struct request *req)
 static bool is_block_device(const char *path)
 {
 	struct stat st;
+	int err = stat(path, &st) ? errno : 0;
 
-	if (stat(path, &st))
-		problem("%s cannot be the backing: %s", path, strerror(errno));
-	else if (S_ISBLK(st.st_mode))
+	if (!err && S_ISBLK(st.st_mode))
 		return true;
+	if (err)
+		problem("%s cannot be the backing: %s", path, strerror(err));
 	else
 		problem("%s is not a block device", path);
 	advice("--backing names the storage behind the cache, such as /dev/nvme0n1.");

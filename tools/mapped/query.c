@@ -170,7 +170,8 @@ bool mapped_any(void)
 bool mapped_strange(const char *name)
 {
 	problem("%s has a status or table that this command does not understand", name);
-	advice("Are the command and the module of the same version? `dmsetup status %s` shows it.", in_shell(name));
+	advice("Are the command and the module of the same version? `dmsetup status %s` shows it.",
+	       in_shell(name));
 	return false;
 }
 

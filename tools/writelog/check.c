@@ -147,7 +147,7 @@ static void print_verdict(const struct findings *findings, u64 found, const stru
 		return;
 	puts("  Copy the device first (dd). The target refuses such a log. To have it replay all that is whole:");
 	print_command("      forebay writelog create --option on_damage=skip NAME ORIGIN ", findings->path,
-		     "\n  Check the file system afterwards.");
+		      "\n  Check the file system afterwards.");
 }
 
 static void print_verdict_json(const struct log_check *check, u64 found, const struct log_counts *counts)

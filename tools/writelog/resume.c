@@ -21,7 +21,8 @@ static enum exit_status resume_target(const char *name)
 		return FAILED;
 	if (target.mapped.suspended) {
 		problem("%s is suspended", name);
-		advice("`dmsetup resume %s` ends that; then try again, if it still logs no writes.", in_shell(name));
+		advice("`dmsetup resume %s` ends that; then try again, if it still logs no writes.",
+		       in_shell(name));
 		return FAILED;
 	}
 	if (!strcmp(target.mode, "write")) {
