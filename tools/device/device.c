@@ -97,6 +97,18 @@ static bool lock_image(const struct device *dev, unsigned int flags)
 	return false;
 }
 
+/* The kernel opens such a device for writing, and would refuse the mapping with EINVAL. */
+static bool is_writable(const struct device *dev)
+{
+	int read_only = 0;
+
+	if (ioctl(dev->fd, BLKROGET, &read_only) || !read_only)
+		return true;
+	problem("%s is read-only", dev->path);
+	advice("`blockdev --setrw %s` ends that, unless the hardware is to blame (dmesg).", in_shell(dev->path));
+	return false;
+}
+
 static bool open_and_measure(struct device *dev, unsigned int flags)
 {
 	int mode = O_CLOEXEC | O_NONBLOCK | (flags & DEVICE_WRITE ? O_RDWR : O_RDONLY);
@@ -122,6 +134,8 @@ static bool open_and_measure(struct device *dev, unsigned int flags)
 	dev->size = opened.st_size;
 	if (!dev->is_disk)
 		return lock_image(dev, flags);
+	if (flags & DEVICE_WRITE && !is_writable(dev))
+		return false;
 	if (ioctl(dev->fd, BLKGETSIZE64, &dev->size)) {
 		problem("cannot tell the size of %s: %s", dev->path, strerror(errno));
 		return false;
