@@ -154,6 +154,22 @@ char *text_about(const char *name, const char *format, va_list args)
 	return all ? make_harmless(all) : NULL;
 }
 
+/**
+ * print_line - print a line on standard output with names in it
+ * @format: the line, as for printf(); its control characters are printed as "?"
+ */
+void print_line(const char *format, ...)
+{
+	va_list args;
+	char *text;
+
+	va_start(args, format);
+	text = text_about(NULL, format, args);
+	va_end(args);
+	puts(text ?: "?");
+	free(text);
+}
+
 static void say(const char *format, va_list args)
 {
 	char *text = text_about(NULL, format, args);

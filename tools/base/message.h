@@ -28,6 +28,7 @@ void message_set_verb(const char *name);
 char *make_harmless(char *text);
 char *text_about(const char *name, const char *format, va_list args);
 void print_name(const char *name);
+void print_line(const char *format, ...) __printf(1, 2);
 void print_of(const char *name, const char *format, ...) __printf(2, 3);
 void problem(const char *format, ...) __printf(1, 2);
 bool output_written(void);

@@ -277,7 +277,7 @@ static void say_unplaced(json_object *cache)
 	mark(RED);
 	printf("%" PRIu64 " page%s (%s) can't be placed: the lower file is gone or can't be opened (see dmesg).\n"
 	       "    Kept, and tried again by `forebay drain`; `forebay drain --discard-unplaced %s` gives up on them.\n",
-	       pages, PLURAL(pages), pages_text(size, pages), first_mountpoint(cache));
+	       pages, PLURAL(pages), pages_text(size, pages), in_shell(first_mountpoint(cache)));
 }
 
 /* Pages in bad blocks of the device. */

@@ -90,6 +90,10 @@ def test_events_faster_than_they_are_read(command, folder, how):
     try:
         with subprocess.Popen([command, "advise", "--json", "--seconds", "3" if how == "time" else "600", folder],
                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as watcher:
+            until = time.monotonic() + 60
+            while how == "signal" and not list(INSTANCES.iterdir()):
+                assert time.monotonic() < until
+                time.sleep(0.1)
             time.sleep(5)
             if how == "signal":
                 watcher.send_signal(signal.SIGINT)
