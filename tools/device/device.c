@@ -105,7 +105,8 @@ static bool is_writable(const struct device *dev)
 	if (ioctl(dev->fd, BLKROGET, &read_only) || !read_only)
 		return true;
 	problem("%s is read-only", dev->path);
-	advice("`blockdev --setrw %s` ends that, unless the hardware is to blame (dmesg).", in_shell(dev->path));
+	advice("`blockdev --setrw %s` ends that, unless the hardware is to blame (dmesg).",
+	       in_shell(dev->path));
 	return false;
 }
 

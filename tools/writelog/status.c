@@ -181,7 +181,8 @@ static void print_target(json_object *log)
 	row("log");
 	print_line("%s, UUID %s", json_text(log, "device"), json_text(log, "uuid") ?: "not known");
 	row("origin");
-	print_line("%s, %s%s%s", json_text(log, "origin"), size_text(size, json_number(log, "origin_sectors") << 9),
+	print_line("%s, %s%s%s", json_text(log, "origin"),
+		   size_text(size, json_number(log, "origin_sectors") << 9),
 		   *json_text(log, "origin_id") ? ", " : "", json_text(log, "origin_id"));
 	row("state");
 	printf("%s%s%s, mode %s\n", style(stdout, healthy ? GREEN : RED), json_text(log, "health"),
