@@ -3,6 +3,7 @@
 and drain there. Runs in the test machine."""
 
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -60,9 +61,9 @@ def unmount():
 
 
 def found(forebay):
-    """The findings: check -> severity and object."""
+    """The findings: check -> severity and object. A slow machine is told that a check goes on."""
     result = forebay("doctor", "--json")
-    assert not result.err and result.json["unseen"] == []
+    assert not re.sub(r"^\S+: being read, \d+ s so far\n", "", result.err, flags=re.M) and result.json["unseen"] == []
     return {finding["check"]: (finding["severity"], finding["object"]) for finding in result.json["findings"]}
 
 
