@@ -9,7 +9,7 @@ import pytest
 
 from conftest import DONE, FAILED, LEFT, MIB
 
-NAMES = ["plain", "two words", "it's", "$(true)", "semi;colon", "-dash", "ä", "new\nline", "esc\x1b[31m", "*", "~", "a=b"]
+NAMES = ["plain", "two words", "it's", "$(true)", "semi;colon", "-dash", "ä", "new\nline", "esc\x1b[31m", "c1\x85", "*", "~", "a=b"]
 
 
 def words_of(command):

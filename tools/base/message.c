@@ -84,8 +84,20 @@ const char *plain(FILE *to)
 	return colourful(to) ? "\033[0m" : "";
 }
 
-/* The first byte of a control character that has two in UTF-8; the second is 0x80 to 0x9f. */
-#define C1_HEAD	0xc2
+/**
+ * control_length - whether a text begins with a control character
+ * @text: UTF-8
+ *
+ * Return: its length in bytes: 1, or 2 for one of U+0080 to U+009F; 0: it begins with none.
+ */
+size_t control_length(const char *text)
+{
+	const unsigned char *at = (const unsigned char *)text;
+
+	if (*at == 0xc2 && at[1] >= 0x80 && at[1] <= 0x9f)
+		return 2;
+	return *at && (*at < ' ' || *at == 127);
+}
 
 /**
  * make_harmless - replace the control characters of a text, with which a name could steer a terminal
@@ -95,13 +107,11 @@ const char *plain(FILE *to)
  */
 char *make_harmless(char *text)
 {
-	for (unsigned char *at = (unsigned char *)text; *at; at++) {
-		bool is_c1 = *at == C1_HEAD && at[1] >= 0x80 && at[1] <= 0x9f;
+	for (char *at = text; *at;) {
+		size_t n = control_length(at);
 
-		if (is_c1)
-			*at++ = '?';
-		if (is_c1 || *at < ' ' || *at == 127)
-			*at = '?';
+		memset(at, '?', n);
+		at += n ?: 1;
 	}
 	return text;
 }

@@ -25,6 +25,7 @@
 
 bool reserve_standard_streams(void);
 void message_set_verb(const char *name);
+size_t control_length(const char *text);
 char *make_harmless(char *text);
 char *text_about(const char *name, const char *format, va_list args);
 void print_name(const char *name);

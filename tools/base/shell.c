@@ -8,10 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "message.h"
 #include "shell.h"
 
-/* The first byte of a control character that has two in UTF-8; the second is 0x80 to 0x9f. */
-#define C1_HEAD		0xc2
 #define HARMLESS	"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-"
 #define MAX_SHOWN	4	/* names in one message */
 #define MAX_ESCAPED	4	/* bytes that one byte becomes */
@@ -27,10 +26,8 @@ static bool is_plain(const char *name)
 
 static bool has_control(const char *name)
 {
-	const unsigned char *at = (const unsigned char *)name;
-
-	for (; *at; at++)
-		if (*at < ' ' || *at == 127 || (*at == C1_HEAD && at[1] >= 0x80 && at[1] <= 0x9f))
+	for (; *name; name++)
+		if (control_length(name))
 			return true;
 	return false;
 }
@@ -76,7 +73,7 @@ const char *in_shell(const char *name)
 {
 	static char *shown[MAX_SHOWN];
 	static unsigned int next;
-	bool plain = is_plain(name);
+	bool plain = is_plain(name) && !has_control(name);
 	char *text, *end;
 
 	if (plain && *name && *name != '-')
