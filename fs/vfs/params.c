@@ -35,12 +35,12 @@ static const struct constant_table fb_names_actions[] = {
 
 const struct fs_parameter_spec fb_parameters[] = {
 	fsparam_string("cache", FB_OPT_CACHE),
-	fsparam_enum("mode", FB_OPT_MODE, fb_modes),
+	fsparam_string("mode", FB_OPT_MODE),
 	fsparam_string("pin_limit", FB_OPT_PIN_LIMIT),
 	fsparam_string("pin_limit_user", FB_OPT_PIN_LIMIT_USER),
 	fsparam_flag("allow_volatile_cache", FB_OPT_ALLOW_VOLATILE_CACHE),
 	fsparam_flag("zero_freed", FB_OPT_ZERO_FREED),
-	fsparam_enum("names", FB_OPT_NAMES, fb_names_actions),
+	fsparam_string("names", FB_OPT_NAMES),
 	fsparam_u32("writeback_age", FB_OPT_WRITEBACK_AGE),
 	fsparam_string("copy_limit", FB_OPT_COPY_LIMIT),
 	fsparam_string("copy_limit_user", FB_OPT_COPY_LIMIT_USER),
@@ -55,6 +55,21 @@ const struct fs_parameter_spec fb_parameters[] = {
 const char *fb_mode_name(enum fb_mode mode)
 {
 	return fb_modes[mode].name;
+}
+
+/*
+ * One of the two names of @table: its value, or -EINVAL after a message. With fsparam_enum() the kernel would
+ * say only that the value is bad.
+ */
+static int fb_parse_choice(struct fs_context *fc, struct fs_parameter *param,
+			   const struct constant_table *table)
+{
+	int value = lookup_constant(table, param->string, -EINVAL);
+
+	if (value < 0)
+		return invalf(fc, "forebay: %s=%s is neither %s nor %s", param->key, param->string,
+			      table[0].name, table[1].name);
+	return value;
 }
 
 /* A number of bytes, with k, m, g behind it or not. */
@@ -90,7 +105,7 @@ int fb_parse_param(struct fs_context *fc, struct fs_parameter *param)
 {
 	struct fb_options *opt = fc->fs_private;
 	struct fs_parse_result result;
-	int token = fs_parse(fc, fb_parameters, param, &result);
+	int token = fs_parse(fc, fb_parameters, param, &result), value;
 
 	switch (token) {
 	case FB_OPT_CACHE:
@@ -99,7 +114,10 @@ int fb_parse_param(struct fs_context *fc, struct fs_parameter *param)
 		param->string = NULL;
 		return 0;
 	case FB_OPT_MODE:
-		opt->mode = result.uint_32;
+		value = fb_parse_choice(fc, param, fb_modes);
+		if (value < 0)
+			return value;
+		opt->mode = value;
 		return 0;
 	case FB_OPT_PIN_LIMIT:
 		return fb_parse_size(fc, param, &opt->pin_limit);
@@ -122,7 +140,10 @@ int fb_parse_param(struct fs_context *fc, struct fs_parameter *param)
 		opt->zero_freed = true;
 		return 0;
 	case FB_OPT_NAMES:
-		opt->names_discard = result.uint_32 == FB_NAMES_DISCARD;
+		value = fb_parse_choice(fc, param, fb_names_actions);
+		if (value < 0)
+			return value;
+		opt->names_discard = value == FB_NAMES_DISCARD;
 		return 0;
 	case FB_OPT_WRITEBACK_AGE:
 		opt->writeback_age = result.uint_32;

@@ -22,7 +22,7 @@ def images(command, make_store, make_log, tmp_path_factory):
     """A cache with data and an empty one, a write log that holds writes and an empty one, file systems of the lower disk and
     of the origin."""
     folder = tmp_path_factory.mktemp("images")
-    for name, size in {"cache": 8, "cache-full": 8, "log": 4, "log-full": 4, "lower": 8, "casefold": 8, "origin": 8}.items():
+    for name, size in {"cache": 8, "cache-full": 8, "log": 4, "log-full": 4, "lower": 8, "casefold": 8, "origin": 8, "swap": 8}.items():
         with open(folder / name, "wb") as image:
             image.truncate(size * MIB)
     for name in "cache", "cache-full":
@@ -33,6 +33,7 @@ def images(command, make_store, make_log, tmp_path_factory):
         run(make_log, folder / name, *"bind 16384 TEST-one".split())
     run(make_log, folder / "log-full", *"open 0 write 8 8".split())
     run("mkfs.ext4", "-q", folder / "lower")
+    run("mkswap", folder / "swap")
     run("mkfs.ext4", "-q", "-O", "casefold", folder / "casefold")
     run("mkfs.ext4", "-q", "-U", ORIGIN_UUID, "-L", "fast", folder / "origin")
     return folder
@@ -94,6 +95,30 @@ def small_partition(m):
 def emulated(m):
     m.write("sys/class/block/pmem0/emu/persistence", "memory_controller")
     m.write("sys/fs/forebay/pmem0/volatile_cache", "1")
+
+
+def without_cache(m):
+    m.remove("sys/fs/forebay/pmem0")
+    m.replace("proc/self/mountinfo", "40 1 0:50 / /srv/db rw - forebay /srv/ssd rw,cache=/dev/pmem0,mode=auto\n", "")
+    m.write("etc/fstab", " ".join(LOG_LINE))
+
+
+def foreign(m, image, mount=None):
+    """Somebody else uses the memory of the cache."""
+    without_cache(m)
+    m.image("pmem0", image)
+    if mount:
+        m.write("proc/self/mountinfo", (m.root / "proc/self/mountinfo").read_text() + mount)
+
+
+def no_memory(m, region=None):
+    """Neither namespaces nor mounts, nor a write log."""
+    without_cache(m)
+    m.idle_log("log")
+    for path in "etc/fstab", "etc/forebay", "sys/bus/nd/devices", "sys/class/block/pmem0", "sys/class/block/pmem1", "sys/devices/ndbus0":
+        m.remove(path)
+    if region:
+        m.write(f"{region}/size", "8388608")
 
 
 def unmounted(m):
@@ -248,6 +273,17 @@ MISTAKES = {
          "error", "/dev/nvme1n1", "global_filter"),
 }
 
+# What is no mistake, but what an administrator may look for: the exit status stays 0.
+NOTES = {
+    "a file system": (lambda m: foreign(m, "lower"), "/dev/pmem0", "holds a file system (ext4)", "forebay format --force /dev/pmem0"),
+    "a mounted file system": (lambda m: foreign(m, "lower", "50 1 259:0 / /srv/dax rw - ext4 /dev/pmem0 rw,dax=always"), "/dev/pmem0",
+                              "holds a file system (ext4), mounted at /srv/dax", "umount /srv/dax"),
+    "swap": (lambda m: foreign(m, "swap"), "/dev/pmem0", "holds data of type swap", "swapoff /dev/pmem0"),
+    "no persistent memory": (no_memory, "this machine", "no persistent memory", "forebay emu create"),
+    "a region without a namespace": (lambda m: no_memory(m, "sys/bus/nd/devices/region0"), "this machine", "no persistent memory in use",
+                                     "ndctl create-namespace -m fsdax --map=mem"),
+}
+
 # What one mistake brings along: the unit of a line that names the origin is asked for by no line.
 BESIDES = {f"a line with {what}": {"units"} for what in ("the origin's UUID", "the origin's label", "a link to the origin",
                                                                      "the origin's partition")}
@@ -269,9 +305,21 @@ def test_mistake(machine, mistake):
     assert shown["errors"] + shown["warnings"] == len(shown["findings"])
 
 
+@pytest.mark.parametrize("what", NOTES)
+def test_note(machine, what):
+    plant, thing, found, command = NOTES[what]
+    plant(machine)
+    result, shown = machine(), machine("--json").json
+    (note,) = shown["findings"]
+    assert (note["check"], note["severity"], note["object"]) == ("memory-use", "note", thing)
+    assert found in note["found"] and command in "\n".join(note["mend"])
+    assert (shown["notes"], shown["errors"], shown["warnings"], shown["unseen"]) == (1, 0, 0, [])
+    assert result.status == DONE and result.out.startswith(f"note {thing}: ") and result.out.endswith(": 0 errors, 0 warnings, 1 note\n")
+
+
 def test_every_check_has_a_mistake(machine):
     """A check that no mistake triggers could be one that never finds anything."""
-    assert {check["name"] for check in machine("--json").json["checks"]} == {mistake[1] for mistake in MISTAKES.values()}
+    assert {check["name"] for check in machine("--json").json["checks"]} == {mistake[1] for mistake in MISTAKES.values()} | {"memory-use"}
 
 
 @pytest.mark.parametrize("plant", [
@@ -359,3 +407,14 @@ def test_manual_lists_every_check(machine):
     text = (CHECKOUT / "docs/man/forebay-doctor.8").read_text()
     table = re.search(r"^\.Sh CHECKS\n(.*?)^\.Sh ", text, re.MULTILINE | re.DOTALL)[1]
     assert {word for line in re.findall(r"^\.It Cm (.*)$", table, re.MULTILINE) for word in line.split(" , ")} == names
+
+
+def test_commands_with_odd_names(machine):
+    """A shell takes a mount point with a space in it for one word."""
+    mounts = (machine.root / "proc/self/mountinfo").read_text()
+    machine.write("proc/self/mountinfo", mounts.replace("/srv/db", r"/srv/my\040db").replace("/srv/ssd rw - ext4 /dev/nvme0n1 rw",
+                                                                                             r"/srv/it's rw - ext4 /dev/nvme0n1 rw,nobarrier")
+                  .replace("forebay /srv/ssd", "forebay /srv/it's"))
+    machine.write("sys/fs/forebay/pmem0/last_error", "-28")
+    steps = [step for finding in machine("--json").json["findings"] for step in finding["mend"]]
+    assert "forebay drain '/srv/my db'" in steps and r"mount -o remount,barrier '/srv/it'\''s'" in steps

@@ -202,3 +202,26 @@ def test_a_cleaner_that_stays_says_how_it_ends(mapper):
     result = mapper("writelog", "remove", "fast")
     assert result.status == FAILED and "fast is in use" in result.err
     assert "until `forebay writelog resume fast`." in result.err
+
+
+def test_commands_for_what_is_left_quote_names(mapper, tmp_path):
+    """The origin is a mapped device with a space in its name."""
+    (tmp_path / "sys/devices/dm-0/dm/name").write_text("my disk\n")
+    mapper.log(used=3)
+    said = mapper("writelog", "remove", "--no-flush", "fast").out
+    assert "forebay writelog create --option slots=3 fast '/dev/mapper/my disk' LOG\n" in said
+
+
+def test_names_of_devices_cannot_steer_the_terminal(mapper, tmp_path):
+    """Neither those of mapped devices nor that of the disk below."""
+    (tmp_path / "sys/devices/dm-0/dm/name").write_text("my\x1b[32mdisk\n")
+    mapper.log()
+    mapper.cache()
+    names = {"fast": "f\x1b[31m", "quick": "q\x1b[31m"}
+    for name, odd in names.items():
+        (mapper.folder / name).rename(mapper.folder / odd)
+    for words in ["writelog", "status"], ["writelog", "flush"], ["writelog", "resume"], ["writelog", "latency"], ["transit", "status"], \
+            ["transit", "flush"], ["writelog", "remove", "--no-flush"], ["transit", "remove", "--no-flush"]:
+        result = mapper(*words, names["fast" if words[0] == "writelog" else "quick"])
+        assert result.status == DONE and "\x1b" not in result.out + result.err, words
+        assert "?[31m" in result.out or words[1] == "latency"

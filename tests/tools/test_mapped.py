@@ -282,3 +282,11 @@ def test_what_uses_a_device(mapper, tmp_path, name, advice):
         assert f"{BLOCK} is used by {f'/dev/mapper/{name} (dm-3)' if name else '/dev/dm-3'}\n" in result.err
     assert (mapper("writelog", "status", "--json", BLOCK).status == DONE) == (name == "fast")
     assert (mapper("transit", "status", "--json", BLOCK).status == DONE) == (name == "quick")
+
+
+def test_a_node_without_a_name(mapper):
+    """The folder of the nodes is not a device."""
+    mapper.log()
+    for words in ["flush"], ["status"], ["latency"]:
+        result = mapper("writelog", *words, "/dev/mapper/")
+        assert result.status == FAILED and result.err.startswith(f"forebay writelog {words[0]}: /dev/mapper/ is ")

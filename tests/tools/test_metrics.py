@@ -239,6 +239,8 @@ def test_part_of_the_devices_is_no_output(everything, tmp_path):
 def test_arguments(forebay):
     result = forebay("metrics", "more")
     assert result.status == USAGE and "unexpected argument 'more'" in result.err
+    result = forebay("metrics", "--output", "")
+    assert result.status == USAGE and "--output '': expected a file" in result.err
 
 
 def printable(everything):

@@ -130,7 +130,7 @@ def test_a_mount_point_can_be_named(forebay, kernel, tmp_path):
 
 @pytest.mark.parametrize("changes, sentences", [
     ({"pages_unplaced": 3, "pages_free": 697},
-     ["3 pages (12 KiB) can't be placed", "forebay drain --discard-unplaced /srv/my db"]),
+     ["3 pages (12 KiB) can't be placed", "`forebay drain --discard-unplaced '/srv/my db'`"]),
     ({"pages_lost": 1}, ["1 page (4 KiB) of files is lost"]),
     ({"last_error": -errno.ENOSPC, "writeback_errors": 4},
      ["Writing back fails: No space left on device (4 attempts so far)", "Make room on the lower file system"]),

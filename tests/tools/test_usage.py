@@ -133,6 +133,20 @@ def test_help_of_a_noun_lists_its_verbs_alone(forebay):
             assert f"\n  {noun} create " in result.out and "\n  check " not in result.out
 
 
+@pytest.mark.parametrize("verb", sorted(set(VERBS) - {"log-preload"}))
+def test_an_empty_argument(forebay, verb):
+    """A script's variable was not set. There is no file without a name, and the message would have a gap."""
+    for arguments in [""], ["x", ""]:
+        result = forebay(*verb.split(), *arguments)
+        assert result.status == USAGE and result.err.startswith(f"forebay {verb}: an argument is empty")
+
+
+def test_an_empty_argument_of_a_program(forebay):
+    """It is that program's."""
+    result = forebay("log-preload", "--", "/nowhere", "")
+    assert result.status == FAILED and "is empty" not in result.err
+
+
 OPTIONS = {
     "writelog": ["slots", "block_size", "high_mark", "low_mark", "depth", "error_timeout", "on_damage", "allow_volatile"],
     "transit": ["cache_size", "block_size", "workers", "policy", "eager_eviction", "bypass"],
@@ -220,6 +234,12 @@ def test_a_device_that_is_not_emulated(forebay, words):
     """The command line is a right one."""
     result = forebay("emu", *words)
     assert result.status == FAILED and "/dev/nvme0n1 is not an emulated device" in result.err
+
+
+def test_a_backing_device_that_is_none(forebay, tmp_path):
+    for path, why in (tmp_path, "is not a block device"), (tmp_path / "missing", "cannot be the backing: No such file or directory"):
+        result = forebay("emu", "create", "--size", "1M", "--backing", path)
+        assert result.status == FAILED and result.err.startswith(f"forebay emu create: {path} {why}\n")
 
 
 DESTRUCTIVE = {"format", "writelog format", "emu remove", "emu cut"}

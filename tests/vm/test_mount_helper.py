@@ -52,7 +52,9 @@ def test_the_modules_own_words(ready):
     assert "no block device" in refused("cache=/dev/null")
     assert "no cache device given" in refused("ro")
     assert "Unknown parameter 'nonsense'" in refused(f"cache={PMEM},nonsense")
-    assert "Bad value for 'mode': forebay(5) has the options" in refused(f"cache={PMEM},mode=sometimes")
+    assert refused(f"cache={PMEM},mode=sometimes") == "mode=sometimes is neither auto nor explicit\n"
+    assert refused(f"cache={PMEM},names=forget") == "names=forget is neither replay nor discard\n"
+    assert "Bad value for 'mode': forebay(5) has the options" in refused(f"cache={PMEM},mode=")
     assert "pin_limit=x is no size" in refused(f"cache={PMEM},pin_limit=x")
     run(f"mount -o remount,ro {LOWER}")
     assert f"{LOWER} is on a read-only file system; remount it read-write" in refused(f"cache={PMEM}")

@@ -25,6 +25,7 @@
 #define SIZE_BITS_MAX	24		/* 64 GiB */
 #define CALLERS		5		/* that are shown */
 #define STEP_NS		200000000
+#define LAST_SECONDS	1		/* for reading the last events */
 
 enum { OPT_SECONDS = 1, OPT_JSON };
 
@@ -93,27 +94,19 @@ static bool synced(void *arg, uint64_t inode, double seconds, int pid)
 	return true;
 }
 
-static double now(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return time.tv_sec + time.tv_nsec / 1e9;
-}
-
 /* Until the time is over or a signal comes. Returns the seconds that it was; negative: out of memory. */
 static double watch_for(struct watch *watch, double seconds, const sigset_t *signals)
 {
 	const struct timespec step = { .tv_nsec = STEP_NS };
-	double start = now();
+	double start = seconds_now(), end = start + seconds;
 	bool ended = false;
 
-	while (!ended && now() - start < seconds) {
+	while (!ended && seconds_now() < end) {
 		ended = sigtimedwait(signals, NULL, &step) > 0;
-		if (!watch_read(watch))
+		if (!watch_read(watch, (ended ? seconds_now() : end) + LAST_SECONDS, signals))
 			return -1;
 	}
-	return now() - start;
+	return seconds_now() - start;
 }
 
 /*

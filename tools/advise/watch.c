@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
+#include <time.h>
 
 #include "base/compiler.h"
 #include "base/message.h"
@@ -29,6 +30,7 @@
 #endif
 #define BUFFER_KIB		16384	/* for each processor */
 #define PAGE_SHIFT		12
+#define TOLD_MAX		1024
 
 enum kind { WRITTEN, SYNCED, DIRTIED };
 
@@ -55,7 +57,10 @@ struct watch {
 	write_fn written;
 	sync_fn synced;
 	void *arg;
-	bool failed;
+	const sigset_t *signals;	/* one of them ends the watching; they are blocked */
+	double until;			/* so does this time, in seconds of CLOCK_MONOTONIC */
+	unsigned int told;		/* events since the last look at both */
+	bool failed, ended;
 };
 
 static const char *type_of(const char *path)
@@ -205,6 +210,23 @@ static bool tell_sync(struct watch *watch, struct tep_event *event, struct tep_r
 			     tep_data_pid(watch->tracing.events, record));
 }
 
+/*
+ * Programs may make events as fast as they are told of, and then there is no last one. What is left of the
+ * events when the watching ends is not told.
+ */
+static bool is_over(struct watch *watch)
+{
+	sigset_t pending;
+
+	if (++watch->told < TOLD_MAX)
+		return false;
+	watch->told = 0;
+	watch->ended = seconds_now() > watch->until ||
+		       (!sigpending(&pending) && !sigandset(&pending, &pending, watch->signals) &&
+			!sigisemptyset(&pending));
+	return watch->ended;
+}
+
 static int tell(struct tep_event *event, struct tep_record *record, int cpu, void *arg)
 {
 	struct watch *watch = arg;
@@ -222,20 +244,35 @@ static int tell(struct tep_event *event, struct tep_record *record, int cpu, voi
 			fine = tell_write(watch, &sources[i], event, record);
 	}
 	watch->failed = !fine;
-	return !fine;
+	return !fine || is_over(watch);
 }
 
 /**
- * watch_read - tell of all events since the last call
+ * watch_read - tell of the events since the last call
  * @watch: from watch_begin()
+ * @until: tell of none after this time, in seconds of seconds_now()
+ * @signals: nor after one of these, which are blocked, has come
  *
  * Return: false: a function that was told of them has failed.
  */
-bool watch_read(struct watch *watch)
+bool watch_read(struct watch *watch, double until, const sigset_t *signals)
 {
+	watch->until = until;
+	watch->signals = signals;
 	/* Without any event it fails, too. */
-	tracefs_iterate_raw_events(watch->tracing.events, watch->tracing.instance, NULL, 0, tell, watch);
+	if (!watch->ended)
+		tracefs_iterate_raw_events(watch->tracing.events, watch->tracing.instance, NULL, 0, tell,
+					   watch);
 	return !watch->failed;
+}
+
+/* Seconds of CLOCK_MONOTONIC. */
+double seconds_now(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return time.tv_sec + time.tv_nsec / 1e9;
 }
 
 void watch_end(struct watch *watch)

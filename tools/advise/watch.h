@@ -3,6 +3,7 @@
 #ifndef FOREBAY_TOOLS_ADVISE_WATCH_H
 #define FOREBAY_TOOLS_ADVISE_WATCH_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -14,7 +15,8 @@ typedef bool (*sync_fn)(void *arg, uint64_t inode, double seconds, int pid);
 
 struct watch *watch_begin(const char *path, write_fn written, sync_fn synced, void *arg);
 const char *watch_type(const struct watch *watch);
-bool watch_read(struct watch *watch);
+bool watch_read(struct watch *watch, double until, const sigset_t *signals);
+double seconds_now(void);
 uint64_t watch_lost(const struct watch *watch);
 void watch_end(struct watch *watch);
 

@@ -84,8 +84,20 @@ const char *plain(FILE *to)
 	return colourful(to) ? "\033[0m" : "";
 }
 
-/* The first byte of a control character that has two in UTF-8; the second is 0x80 to 0x9f. */
-#define C1_HEAD	0xc2
+/**
+ * control_length - whether a text begins with a control character
+ * @text: UTF-8
+ *
+ * Return: its length in bytes: 1, or 2 for one of U+0080 to U+009F; 0: it begins with none.
+ */
+size_t control_length(const char *text)
+{
+	const unsigned char *at = (const unsigned char *)text;
+
+	if (*at == 0xc2 && at[1] >= 0x80 && at[1] <= 0x9f)
+		return 2;
+	return *at && (*at < ' ' || *at == 127);
+}
 
 /**
  * make_harmless - replace the control characters of a text, with which a name could steer a terminal
@@ -95,13 +107,11 @@ const char *plain(FILE *to)
  */
 char *make_harmless(char *text)
 {
-	for (unsigned char *at = (unsigned char *)text; *at; at++) {
-		bool is_c1 = *at == C1_HEAD && at[1] >= 0x80 && at[1] <= 0x9f;
+	for (char *at = text; *at;) {
+		size_t n = control_length(at);
 
-		if (is_c1)
-			*at++ = '?';
-		if (is_c1 || *at < ' ' || *at == 127)
-			*at = '?';
+		memset(at, '?', n);
+		at += n ?: 1;
 	}
 	return text;
 }
@@ -135,25 +145,46 @@ void print_of(const char *name, const char *format, ...)
 }
 
 /**
- * print_around - print a line that has a name in it, such as a command with its device
- * @before: what stands before the name
- * @name: as for print_name()
- * @behind: what stands behind it
+ * text_about - a text for a terminal
+ * @name: what it is about, to stand before it with a colon; NULL: nothing
+ * @format: the text, as for printf()
+ * @args: for @format
+ *
+ * Return: the text without control characters, to be freed; NULL: out of memory.
  */
-void print_around(const char *before, const char *name, const char *behind)
+char *text_about(const char *name, const char *format, va_list args)
 {
-	fputs(before, stdout);
-	print_name(name);
-	puts(behind);
+	char *text = NULL, *all = NULL;
+
+	if (vasprintf(&text, format, args) < 0)
+		return NULL;
+	if (asprintf(&all, "%s%s%s", name ?: "", name ? ": " : "", text) < 0)
+		all = NULL;
+	free(text);
+	return all ? make_harmless(all) : NULL;
+}
+
+/**
+ * print_line - print a line on standard output with names in it
+ * @format: the line, as for printf(); its control characters are printed as "?"
+ */
+void print_line(const char *format, ...)
+{
+	va_list args;
+	char *text;
+
+	va_start(args, format);
+	text = text_about(NULL, format, args);
+	va_end(args);
+	puts(text ?: "?");
+	free(text);
 }
 
 static void say(const char *format, va_list args)
 {
-	char *text = NULL;
+	char *text = text_about(NULL, format, args);
 
-	if (vasprintf(&text, format, args) < 0)
-		text = NULL;
-	fprintf(stderr, "%s\n", text ? make_harmless(text) : "out of memory");
+	fprintf(stderr, "%s\n", text ?: "out of memory");
 	free(text);
 }
 

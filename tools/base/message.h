@@ -6,6 +6,7 @@
 #ifndef FOREBAY_TOOLS_MESSAGE_H
 #define FOREBAY_TOOLS_MESSAGE_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -24,9 +25,11 @@
 
 bool reserve_standard_streams(void);
 void message_set_verb(const char *name);
+size_t control_length(const char *text);
 char *make_harmless(char *text);
+char *text_about(const char *name, const char *format, va_list args);
 void print_name(const char *name);
-void print_around(const char *before, const char *name, const char *behind);
+void print_line(const char *format, ...) __printf(1, 2);
 void print_of(const char *name, const char *format, ...) __printf(2, 3);
 void problem(const char *format, ...) __printf(1, 2);
 bool output_written(void);

@@ -6,6 +6,7 @@
  * The lock of standard output keeps a report and other output apart.
  */
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,25 +17,39 @@
 
 #define STEP_SECONDS	2
 
+/**
+ * progress_line - report how far something is, on a terminal in place of the report before
+ * @name: of what is worked on, as for print_name()
+ * @format: the rest of the line, as for printf()
+ *
+ * A terminal that is too narrow shows the beginning of the line: wrapped, it could not be replaced.
+ */
+void progress_line(const char *name, const char *format, ...)
+{
+	va_list args;
+	char *line;
+
+	va_start(args, format);
+	line = text_about(name, format, args);
+	va_end(args);
+	if (line)
+		fprintf(stderr, is_screen(stderr) ? "\r\033[K\033[?7l%s\033[?7h" : "%s\n", line);
+	free(line);
+}
+
 static void *tell(void *arg)
 {
 	struct progress *progress = arg;
-	bool terminal = is_screen(stderr);
 	struct timespec next = progress->start;
-	char *path = strdup(progress->path);
 
-	if (path)
-		make_harmless(path);
 	for (int seconds = STEP_SECONDS;; seconds += STEP_SECONDS) {
 		next.tv_sec += STEP_SECONDS;
 		if (!sem_clockwait(&progress->end, CLOCK_MONOTONIC, &next))
 			break;
 		flockfile(stdout);
-		fprintf(stderr, terminal ? "\r\033[K%s: %s, %d s so far" : "%s: %s, %d s so far\n",
-			path ?: "?", progress->doing, seconds);
+		progress_line(progress->path, "%s, %d s so far", progress->doing, seconds);
 		funlockfile(stdout);
 	}
-	free(path);
 	return NULL;
 }
 

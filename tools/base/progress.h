@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <time.h>
 
+#include "compiler.h"
+
 struct progress {
 	const char *path, *doing;
 	struct timespec start;
@@ -18,6 +20,7 @@ struct progress {
 	sem_t end;
 };
 
+void progress_line(const char *name, const char *format, ...) __printf(2, 3);
 void progress_begin(struct progress *progress, const char *path, const char *doing);
 void progress_pause(void);
 void progress_go_on(void);

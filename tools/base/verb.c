@@ -89,13 +89,21 @@ static bool was_long(const char *before)
 	return optopt >= 0 && optopt < ' ' && !strncmp(before, "--", 2);
 }
 
+/* An empty name is a script's variable that is not set, and no file has it. */
+static void refuse_empty(const struct verb *verb, int argc, char **argv)
+{
+	for (int i = optind; i < argc && !verb->runs; i++)
+		if (!*argv[i])
+			exit(usage_problem(verb, "an argument is empty: is a variable not set?"));
+}
+
 /**
  * next_option - the next option on a verb's command line
  * @verb: which
  * @argc: of the verb
  * @argv: of the verb, its name first
  *
- * --help and unknown options end the program here.
+ * --help, unknown options and empty arguments end the program here.
  *
  * Return: the option's letter, or -1 after the last one.
  */
@@ -106,6 +114,9 @@ int next_option(const struct verb *verb, int argc, char **argv)
 	opterr = 0;
 	option = getopt_long(argc, argv, ":", verb->options, NULL);
 	switch (option) {
+	case -1:
+		refuse_empty(verb, argc, argv);
+		break;
 	case 'h':
 		verb_help(verb);
 		exit(output_written() ? DONE : FAILED);

@@ -37,6 +37,7 @@ struct verb {
 	const struct option *options;	/* the last is OPTION_HELP */
 	const struct mapped_kind *kind;	/* of the mapped device; NULL: none, or fixed by the verb */
 	enum keys keys;			/* the options of @kind that the verb takes and --help lists */
+	bool runs;			/* another program, whose arguments those of the verb are */
 	bool destroys;			/* loses data: never proposed for a mistyped word */
 	enum exit_status (*run)(const struct verb *verb, int argc, char **argv);
 };

@@ -12,6 +12,7 @@
 
 #include "base/message.h"
 #include "base/progress.h"
+#include "base/shell.h"
 #include "device/findings.h"
 #include "device/store.h"
 #include "sys/signature.h"
@@ -265,8 +266,8 @@ static void print_verdict(const struct store_check *check, u64 found, u64 lost,
 	if (found || !lost)
 		findings_conclude(findings, found);
 	if (!check->damage && (findings->of_kind[KIND_FILE] || findings->of_kind[KIND_PAGE_RECORD]))
-		print_around("  Copy the device first (dd); `forebay check --repair ", findings->path,
-			     "` gives up these records alone.");
+		print_command("  Copy the device first (dd); `forebay check --repair ", findings->path,
+			      "` gives up these records alone.");
 	if (lost)
 		print_of(findings->path,
 			 "%s%llu page%s of files lost%s; a mount keeps the rest, and dmesg then names the files\n",
@@ -328,7 +329,7 @@ static enum exit_status cannot_open(const struct device *dev, enum ps_error err,
 		print_superblock_finding(dev->path, "record", ps_strerror(err));
 	problem("%s: %s", dev->path, ps_strerror(err));
 	if (err == PS_E_WRITELOG)
-		advice("`forebay writelog check %s` checks that.", dev->path);
+		advice("`forebay writelog check %s` checks that.", in_shell(dev->path));
 	if (err == PS_E_FOREIGN && signature_find(dev->fd, text, sizeof(text)) > 0)
 		advice("It holds %s.", text);
 	if (ours)

@@ -3,7 +3,7 @@
  * forebay drain: has the kernel write everything back, and shows the progress.
  *
  * The ioctl returns when everything is written. So a second thread makes the ioctl, while the main thread
- * reads how many pages are left.
+ * reads how many pages are left. Without /proc or /sys, as in some containers, only the result is told.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,6 +19,8 @@
 
 #include "../core/store/format.h"
 #include "base/message.h"
+#include "base/progress.h"
+#include "base/shell.h"
 #include "base/verb.h"
 #include "sys/mounts.h"
 #include "sys/rights.h"
@@ -42,6 +44,7 @@ struct drain {
 	int fd;
 	bool discard, quiet;
 	char cache[NAME_MAX + 1];	/* the kernel's name of the device; "": not known */
+	bool counted;			/* pages of the cache can be counted */
 	int err;			/* errno of the thread's ioctl */
 };
 
@@ -61,13 +64,15 @@ static uint64_t pages(const struct drain *drain, const char *attribute)
 	return n;
 }
 
-static void show_progress(const struct drain *drain, bool terminal)
+static void show_progress(const struct drain *drain)
 {
 	uint64_t left = pages(drain, "pages_out_of_sync");
 	char size[SIZE_TEXT];
 
-	fprintf(stderr, terminal ? "\r\033[K%s: %s left" : "%s: %s left\n", drain->path,
-		size_text(size, left << PS_PAGE_SHIFT));
+	if (drain->counted)
+		progress_line(drain->path, "%s left", size_text(size, left << PS_PAGE_SHIFT));
+	else
+		progress_line(drain->path, "being written back");
 }
 
 static bool ended_within(pthread_t thread, int milliseconds)
@@ -92,16 +97,28 @@ static int write_back(struct drain *drain)
 		return drain->err;
 	}
 	while (!ended_within(thread, terminal ? TERMINAL_STEP_MS : LOG_STEP_MS))
-		show_progress(drain, terminal);
+		show_progress(drain);
 	if (terminal)
 		fputs("\r\033[K", stderr);
 	return drain->err;
 }
 
-static bool open_mount(struct drain *drain)
+static void find_cache_name(struct drain *drain)
 {
 	const struct forebay_mount *mount;
 	struct forebay_mounts mounts;
+	uint64_t n;
+
+	mounts_look(&mounts);
+	mount = mount_of_path(&mounts, drain->path);
+	if (mount)
+		snprintf(drain->cache, sizeof(drain->cache), "%s", mount->cache);
+	mounts_free(&mounts);
+	drain->counted = *drain->cache && cache_attribute(drain->cache, "pages_out_of_sync", &n);
+}
+
+static bool open_mount(struct drain *drain)
+{
 	struct statfs fs;
 	struct stat st;
 
@@ -121,19 +138,40 @@ static bool open_mount(struct drain *drain)
 		advice("Name the mount point.");
 		return false;
 	}
-	if (!mounts_read(&mounts))
-		return false;
-	mount = mount_of_path(&mounts, drain->path);
-	if (mount)
-		snprintf(drain->cache, sizeof(drain->cache), "%s", mount->cache);
-	mounts_free(&mounts);
+	find_cache_name(drain);
 	return true;
+}
+
+static void say_busy(const struct drain *drain)
+{
+	uint64_t busy = pages(drain, "pages_busy");
+	char number[32] = "some";
+
+	if (drain->counted)
+		snprintf(number, sizeof(number), "%llu", (unsigned long long)busy);
+	problem("%s: %s page%s could not be drained: direct I/O or a pipe may be changing them", drain->path,
+		number, drain->counted ? PLURAL(busy) : "s");
+	advice("Copies are on the lower file system. End what holds the pages, and drain again.");
+}
+
+static void say_not_written(const struct drain *drain, int err)
+{
+	uint64_t left = pages(drain, "pages_out_of_sync");
+	char size[SIZE_TEXT];
+
+	problem("%s: not everything could be written back: %s", drain->path, strerror(err));
+	if (!drain->counted) {
+		advice("Nothing is lost. %s", lower_advice(err));
+		return;
+	}
+	advice("%s left in the cache; nothing is lost. %s", size_text(size, left << PS_PAGE_SHIFT),
+	       lower_advice(err));
+	advice(FOREBAY_SYSFS "/%s: writeback_errors, last_error say how often and why.", drain->cache);
 }
 
 static enum exit_status say_failed(const struct drain *drain, int err)
 {
 	uint64_t left = pages(drain, "pages_out_of_sync"), unplaced = pages(drain, "pages_unplaced");
-	uint64_t busy = pages(drain, "pages_busy");
 	char size[SIZE_TEXT];
 
 	if (err == EPERM) {
@@ -142,23 +180,16 @@ static enum exit_status say_failed(const struct drain *drain, int err)
 			advice("%s", rights_advice());
 		return FAILED;
 	}
-	if (err == EBUSY) {
-		problem("%s: %llu page%s could not be drained: direct I/O or a pipe may be changing them",
-			drain->path, (unsigned long long)busy, PLURAL(busy));
-		advice("Copies are on the lower file system. End what holds the pages, and drain again.");
-	} else if (left || !unplaced) {
-		problem("%s: not everything could be written back: %s", drain->path, strerror(err));
-		advice("%s left in the cache; nothing is lost. %s",
-		       size_text(size, left << PS_PAGE_SHIFT), lower_advice(err));
-		advice(FOREBAY_SYSFS "/%s: writeback_errors, last_error say how often and why.",
-		       drain->cache);
-	}
+	if (err == EBUSY)
+		say_busy(drain);
+	else if (left || !unplaced)
+		say_not_written(drain, err);
 	if (unplaced) {
 		problem("%s: %llu page%s (%s) can't be placed: the lower file is gone or can't be opened",
 			drain->path, (unsigned long long)unplaced, PLURAL(unplaced),
 			size_text(size, unplaced << PS_PAGE_SHIFT));
 		advice("Bring the file back (dmesg says what failed), or give up on them: forebay drain --discard-unplaced %s",
-		       drain->path);
+		       in_shell(drain->path));
 	}
 	return LEFT;
 }
@@ -183,8 +214,10 @@ static enum exit_status run_drain(struct drain *drain)
 	if (drain->quiet)
 		return DONE;
 	written = pages(drain, "pages_written_back") - before;
-	print_of(drain->path, "everything is on the lower file system (%s written back now)\n",
-		 size_text(size, written << PS_PAGE_SHIFT));
+	print_of(drain->path, "everything is on the lower file system");
+	if (drain->counted)
+		printf(" (%s written back now)", size_text(size, written << PS_PAGE_SHIFT));
+	putchar('\n');
 	if (discarded)
 		print_of(drain->path, "%llu page%s without a file discarded\n",
 			 (unsigned long long)discarded, PLURAL(discarded));

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/message.h"
+#include "base/shell.h"
 #include "base/size.h"
 #include "range.h"
 
@@ -52,7 +53,7 @@ void range_problem(const char *verb, const char *path)
 			problem("%s: only root may %s for all users (this needs CAP_SYS_ADMIN)", path, verb);
 		} else {
 			problem("%s is immutable: its pages could not be written back", path);
-			advice("`chattr -i %s` first.", path);
+			advice("`chattr -i %s` first.", in_shell(path));
 		}
 		break;
 	case EINVAL:

@@ -13,6 +13,7 @@
 #include "../core/pm/host.h"
 #include "base/message.h"
 #include "base/progress.h"
+#include "base/shell.h"
 #include "device/fitness.h"
 #include "repair.h"
 
@@ -76,7 +77,8 @@ static bool user_agrees(const struct damage *damage, const struct device *dev, b
 		return true;
 	if (!isatty(STDIN_FILENO)) {
 		problem("%s: nothing was changed: this must be confirmed", dev->path);
-		advice("Copy the device first (dd). Then: forebay check --repair --yes %s", dev->path);
+		advice("Copy the device first (dd). Then: forebay check --repair --yes %s",
+		       in_shell(dev->path));
 		return false;
 	}
 	printf("Copy the device first (dd). Set them aside now? [y/N] ");

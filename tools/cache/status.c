@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/latency.h"
 #include "base/message.h"
+#include "base/shell.h"
 #include "base/verb.h"
 #include "device/identity.h"
 #include "device/store.h"
@@ -143,9 +144,9 @@ static bool gather_unmounted(struct gathering *all, const char *path)
 	if (err) {
 		problem("%s: %s", path, ps_strerror(err));
 		if (err == PS_E_CORRUPT || err == PS_E_GEOMETRY)
-			advice("`forebay check %s` tells more.", path);
+			advice("`forebay check %s` tells more.", in_shell(path));
 		else if (err == PS_E_WRITELOG)
-			advice("`forebay writelog status %s` shows that.", path);
+			advice("`forebay writelog status %s` shows that.", in_shell(path));
 		device_close(&dev);
 		return false;
 	}

@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/latency.h"
 #include "base/message.h"
+#include "base/shell.h"
 #include "status.h"
 
 #define BAR_WIDTH	40
@@ -276,7 +277,7 @@ static void say_unplaced(json_object *cache)
 	mark(RED);
 	printf("%" PRIu64 " page%s (%s) can't be placed: the lower file is gone or can't be opened (see dmesg).\n"
 	       "    Kept, and tried again by `forebay drain`; `forebay drain --discard-unplaced %s` gives up on them.\n",
-	       pages, PLURAL(pages), pages_text(size, pages), first_mountpoint(cache));
+	       pages, PLURAL(pages), pages_text(size, pages), in_shell(first_mountpoint(cache)));
 }
 
 /* Pages in bad blocks of the device. */
@@ -339,12 +340,12 @@ static void say_unmounted(json_object *cache)
 
 	if (json_number(cache, "names_damaged")) {
 		mark(RED);
-		print_around("The name log is damaged; `forebay check ", device, "` tells more.");
+		print_command("The name log is damaged; `forebay check ", device, "` tells more.");
 	}
 	if (damaged) {
 		mark(RED);
 		printf("%" PRIu64 " record%s damaged; ", damaged, damaged == 1 ? " is" : "s are");
-		print_around("`forebay check ", device, "` tells more.");
+		print_command("`forebay check ", device, "` tells more.");
 	}
 	if (json_flag(cache, "mounted") || (!pages && !files && !names))
 		return;
@@ -359,7 +360,7 @@ static void say_unmounted(json_object *cache)
 	/* A mount refuses damaged records. */
 	puts(refused ? "" : " To have it there, mount and unmount:");
 	if (!refused)
-		print_around("    mount -t forebay -o cache=", device, " LOWER MOUNTPOINT");
+		print_command("    mount -t forebay -o cache=", device, " LOWER MOUNTPOINT");
 }
 
 /**

@@ -17,6 +17,7 @@
 
 #include "../core/store/xfs_handle.h"
 #include "base/message.h"
+#include "base/shell.h"
 #include "device/identity.h"
 #include "sys/sysfs.h"
 #include "unmounted.h"
@@ -126,13 +127,14 @@ static void compare(void *arg, const struct unmounted *cache)
 	if (damaged) {
 		problem("%s may be older than what was made durable: its cache, %s, is not mounted and has %llu damaged record%s",
 			folder->path, cache->dev->path, damaged, PLURAL(damaged));
-		advice("`forebay check %s` tells what it holds, and how to mount it.", cache->dev->path);
+		advice("`forebay check %s` tells what it holds, and how to mount it.",
+		       in_shell(cache->dev->path));
 		return;
 	}
 	problem("%s is older than what was made durable: its cache, %s, is not mounted and holds %s more",
 		folder->path, cache->dev->path, held_text(size, cache->counts));
 	advice("Use nothing in it before that is there: mount -t forebay -o cache=UUID=%s %s MOUNTPOINT",
-	       uuid_text(uuid, cache->ps->super.cache_uuid), folder->path);
+	       uuid_text(uuid, cache->ps->super.cache_uuid), in_shell(folder->path));
 }
 
 /**

@@ -20,6 +20,7 @@
 
 #include "../core/pm/host.h"
 #include "base/message.h"
+#include "base/shell.h"
 #include "base/verb.h"
 #include "mapped/holders.h"
 #include "sys/namespace.h"
@@ -65,7 +66,7 @@ static bool say_open_failed(const char *path, const struct stat *st)
 	if (err == EBUSY && S_ISBLK(st->st_mode)) {
 		if (!say_user(path, st->st_rdev)) {
 			problem("%s is in use", path);
-			advice("`lsblk %s` may show by what.", path);
+			advice("`lsblk %s` may show by what.", in_shell(path));
 		}
 		return false;
 	}
@@ -92,7 +93,20 @@ static bool lock_image(const struct device *dev, unsigned int flags)
 	if (flags & DEVICE_SHARED || !flock(dev->fd, lock | LOCK_NB) || errno != EWOULDBLOCK)
 		return true;
 	problem("%s is in use by another command", dev->path);
-	advice("`fuser -v %s` shows by which.", dev->path);
+	advice("`fuser -v %s` shows by which.", in_shell(dev->path));
+	return false;
+}
+
+/* The kernel opens such a device for writing, and would refuse the mapping with EINVAL. */
+static bool is_writable(const struct device *dev)
+{
+	int read_only = 0;
+
+	if (ioctl(dev->fd, BLKROGET, &read_only) || !read_only)
+		return true;
+	problem("%s is read-only", dev->path);
+	advice("`blockdev --setrw %s` ends that, unless the hardware is to blame (dmesg).",
+	       in_shell(dev->path));
 	return false;
 }
 
@@ -121,6 +135,8 @@ static bool open_and_measure(struct device *dev, unsigned int flags)
 	dev->size = opened.st_size;
 	if (!dev->is_disk)
 		return lock_image(dev, flags);
+	if (flags & DEVICE_WRITE && !is_writable(dev))
+		return false;
 	if (ioctl(dev->fd, BLKGETSIZE64, &dev->size)) {
 		problem("cannot tell the size of %s: %s", dev->path, strerror(errno));
 		return false;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/message.h"
+#include "base/shell.h"
 #include "findings.h"
 
 /* Findings printed one by one. Of further ones, only the number is printed. */
@@ -89,5 +90,5 @@ void advise_unopened(const struct device *dev, bool fits, const char *format)
 		advice("It has %s: an image may be cut short, a namespace may be smaller than it was.",
 		       size_text(size, dev->size));
 	advice("Copy the device first (dd). `forebay %s --force %s` makes a new one; what this one holds is lost.",
-	       format, dev->path);
+	       format, in_shell(dev->path));
 }

@@ -7,6 +7,7 @@
 
 #include "../core/pm/host.h"
 #include "base/message.h"
+#include "base/shell.h"
 #include "sys/namespace.h"
 #include "sys/signature.h"
 #include "sys/sysfs.h"
@@ -58,7 +59,7 @@ static bool holds_foreign_data(const struct device *dev)
 
 	if (found > 0) {
 		problem("%s holds %s", dev->path, text);
-		advice("`wipefs %s` shows more. To overwrite it: --force", dev->path);
+		advice("`wipefs %s` shows more. To overwrite it: --force", in_shell(dev->path));
 	} else if (found < 0) {
 		problem("cannot find out what %s holds", dev->path);
 		advice("To overwrite it whatever it is: --force");

@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/message.h"
 #include "base/progress.h"
+#include "base/shell.h"
 #include "log.h"
 
 /**
@@ -27,9 +28,9 @@ bool log_open(struct wl *wl, const struct device *dev)
 		return true;
 	problem("%s: %s", dev->path, wl_strerror(err));
 	if (err == WL_E_CORRUPT || err == WL_E_GEOMETRY)
-		advice("`forebay writelog check %s` tells more.", dev->path);
+		advice("`forebay writelog check %s` tells more.", in_shell(dev->path));
 	else if (err == WL_E_PAGESTORE)
-		advice("`forebay status %s` shows that.", dev->path);
+		advice("`forebay status %s` shows that.", in_shell(dev->path));
 	return false;
 }
 

@@ -3,6 +3,7 @@
  * Whether a device holds data of a cache or write log that are nowhere else.
  */
 #include "base/message.h"
+#include "base/shell.h"
 #include "log.h"
 #include "worth.h"
 
@@ -17,12 +18,12 @@ static bool expendable_cache(const struct device *dev, const struct ps *ps)
 	if (counts.records_damaged) {
 		problem("%s is a cache with %llu damaged record%s", dev->path,
 			counts.records_damaged, PLURAL(counts.records_damaged));
-		advice("`forebay check %s` tells more. To lose what it holds: --force", dev->path);
+		advice("`forebay check %s` tells more. To lose what it holds: --force", in_shell(dev->path));
 		return false;
 	}
 	if (counts.names_damaged) {
 		problem("%s is a cache whose name log is damaged", dev->path);
-		advice("`forebay check %s` tells more. To lose what it holds: --force", dev->path);
+		advice("`forebay check %s` tells more. To lose what it holds: --force", in_shell(dev->path));
 		return false;
 	}
 	if (counts.pages_out_of_sync)
@@ -38,7 +39,7 @@ static bool expendable_cache(const struct device *dev, const struct ps *ps)
 	else
 		return true;
 	advice("To keep that: mount -t forebay -o cache=%s LOWER MOUNTPOINT, then unmount.",
-	       dev->path);
+	       in_shell(dev->path));
 	advice("To lose it: --force");
 	return false;
 }
@@ -55,7 +56,7 @@ static bool expendable_log(const struct device *dev, const struct wl *wl)
 		problem("%s is a write log that is damaged in %llu place%s", dev->path,
 			counts.damaged, PLURAL(counts.damaged));
 		advice("`forebay writelog check %s` tells more. To lose what it holds: --force",
-		       dev->path);
+		       in_shell(dev->path));
 		return false;
 	}
 	if (!counts.entries)
@@ -64,7 +65,7 @@ static bool expendable_log(const struct device *dev, const struct wl *wl)
 		counts.entries, PLURAL(counts.entries), size_text(size, counts.bytes));
 	log_origin(origin, wl->super.origin_id);
 	advice("To keep that: forebay writelog create NAME ORIGIN %s, then forebay writelog remove NAME.%s%s",
-	       dev->path, *origin ? " The origin: " : "", origin);
+	       in_shell(dev->path), *origin ? " The origin: " : "", origin);
 	advice("To lose it: --force");
 	return false;
 }

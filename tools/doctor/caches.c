@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/message.h"
+#include "base/shell.h"
 #include "device/store.h"
 #include "sys/sysfs.h"
 #include "doctor.h"
@@ -47,7 +48,7 @@ static void judge_writeback(struct doctor *doctor, const struct disk *disk, cons
 		return;
 	found(doctor, ERROR, object, "writing back to the lower file system fails: %s", strerror(err));
 	mend(doctor, "%s", lower_advice(err));
-	mend(doctor, "forebay drain %s", object);
+	mend(doctor, "forebay drain %s", in_shell(object));
 }
 
 /**
@@ -72,7 +73,7 @@ static void judge_lost(struct doctor *doctor, const struct disk *disk, const cha
 	if (unplaced) {
 		found(doctor, WARNING, object, "%lu page%s of the cache ha%s no file that can be opened",
 		      unplaced, PLURAL(unplaced), unplaced == 1 ? "s" : "ve");
-		mend(doctor, "forebay drain --discard-unplaced %s (loses the pages)", object);
+		mend(doctor, "forebay drain --discard-unplaced %s (loses the pages)", in_shell(object));
 	}
 }
 
@@ -101,7 +102,7 @@ static void judge_size(struct doctor *doctor, const struct disk *disk, const cha
 		      size_text(size, pages << PS_PAGE_SHIFT), size_text(all, total << PS_PAGE_SHIFT));
 	else
 		return;
-	mend(doctor, "umount %s, then forebay format a larger device and mount with that", object);
+	mend(doctor, "umount %s, then forebay format a larger device and mount with that", in_shell(object));
 }
 
 /**
@@ -124,7 +125,7 @@ static void judge_names(struct doctor *doctor, const struct disk *disk, const ch
 	      state + 5 + strspn(state + 5, ": "));
 	mend(doctor,
 	     "use ext4 with a journal or xfs below, mounted with barriers; or umount %s && forebay format %s (without --names)",
-	     object, disk->path);
+	     in_shell(object), in_shell(disk->path));
 }
 
 /**
@@ -146,7 +147,7 @@ static void judge_store(struct doctor *doctor, const struct disk *disk, const st
 		found(doctor, ERROR, disk->path, "this cache is not mounted and has %llu damaged record%s",
 		      counts.records_damaged + counts.names_damaged,
 		      PLURAL(counts.records_damaged + counts.names_damaged));
-		mend(doctor, "forebay check %s", disk->path);
+		mend(doctor, "forebay check %s", in_shell(disk->path));
 		return;
 	}
 	if (!counts.pages_out_of_sync && !counts.files_unflushed && !counts.names_records)

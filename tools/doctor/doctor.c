@@ -35,6 +35,7 @@ static const struct check {
 	  check_module_version },
 	{ "signature", "the modules are signed if the kernel demands that", check_signature },
 	{ "memory-mode", "persistent memory is in a mode that Forebay can use", check_memory_mode },
+	{ "memory-use", "persistent memory is there, and nothing else is on it", check_memory_use },
 	{ "alignment", "persistent memory can be mapped in large pages", check_alignment },
 	{ "persistence", "the platform flushes its write queues when the power fails", check_persistence },
 	{ "bad-blocks", "persistent memory has no bad blocks", check_bad_blocks },
@@ -61,6 +62,8 @@ static const struct check {
 	{ "origin-lvm", "LVM doesn't use the origin of a write log", check_origin_lvm },
 };
 
+static const char *const severities[] = { [NOTE] = "note", [WARNING] = "warning", [ERROR] = "error" };
+
 /* A text by its format, to be freed. */
 static char *text_of(const char *format, va_list args)
 {
@@ -86,13 +89,14 @@ void found(struct doctor *doctor, enum severity severity, const char *object, co
 	text = text_of(format, args);
 	va_end(args);
 	json_add_text(finding, "check", doctor->check);
-	json_add_text(finding, "severity", severity == ERROR ? "error" : "warning");
+	json_add_text(finding, "severity", severities[severity]);
 	json_add_text(finding, "object", object);
 	json_add_text(finding, "found", text ?: "");
 	json_object_object_add(finding, "mend", json_object_new_array());
 	json_object_array_add(doctor->findings, finding);
 	doctor->nr_errors += severity == ERROR;
 	doctor->nr_warnings += severity == WARNING;
+	doctor->nr_notes += severity == NOTE;
 	free(text);
 }
 
@@ -139,11 +143,11 @@ void unseen(struct doctor *doctor, const char *object, const char *format, ...)
 
 static void print_finding(json_object *finding)
 {
-	bool is_error = !strcmp(json_text(finding, "severity"), "error");
+	const char *severity = json_text(finding, "severity");
+	const char *colour = !strcmp(severity, "error") ? RED : !strcmp(severity, "warning") ? YELLOW : BOLD;
 	json_object *steps = json_object_object_get(finding, "mend");
 
-	printf("%s%s%s ", style(stdout, is_error ? RED : YELLOW), json_text(finding, "severity"),
-	       plain(stdout));
+	printf("%s%s%s ", style(stdout, colour), severity, plain(stdout));
 	print_name(json_text(finding, "object"));
 	fputs(": ", stdout);
 	print_name(json_text(finding, "found"));
@@ -167,13 +171,17 @@ static void print_all(const struct doctor *doctor)
 
 		fputs("not examined ", stdout);
 		print_name(json_text(one, "object"));
-		printf(": %s [%s]\n", json_text(one, "why"), json_text(one, "check"));
+		fputs(": ", stdout);
+		print_name(json_text(one, "why"));
+		printf(" [%s]\n", json_text(one, "check"));
 	}
 	if (nr_unseen && geteuid())
 		puts("    sudo forebay doctor");
 	printf("%s%zu checks: %u error%s, %u warning%s", nr + nr_unseen ? "\n" : "", ARRAY_SIZE(checks),
 	       doctor->nr_errors, PLURAL(doctor->nr_errors), doctor->nr_warnings,
 	       PLURAL(doctor->nr_warnings));
+	if (doctor->nr_notes)
+		printf(", %u note%s", doctor->nr_notes, PLURAL(doctor->nr_notes));
 	if (nr_unseen)
 		printf(", %zu not examined", nr_unseen);
 	putchar('\n');
@@ -200,6 +208,7 @@ static void print_as_json(const struct doctor *doctor)
 	json_object_object_add(all, "checks", list_of_checks());
 	json_object_object_add(all, "errors", json_object_new_int64(doctor->nr_errors));
 	json_object_object_add(all, "warnings", json_object_new_int64(doctor->nr_warnings));
+	json_object_object_add(all, "notes", json_object_new_int64(doctor->nr_notes));
 	json_object_object_add(all, "findings", json_object_get(doctor->findings));
 	json_object_object_add(all, "unseen", json_object_get(doctor->unseen));
 	print_json(all);
@@ -250,7 +259,7 @@ const struct verb verb_doctor = {
 		"transit caches. Each finding names the object, what is wrong, and the command that mends\n"
 		"it. Nothing is changed. Without root, the verb says what it could not examine.\n"
 		"The exit status is 0 if nothing was found, 1 after warnings or if something could not be\n"
-		"examined, 2 after errors.\n"
+		"examined, 2 after errors. Notes are no mistakes and don't count.\n"
 		"\n"
 		"  --json              an object with the findings\n",
 	.options = options,

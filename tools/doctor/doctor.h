@@ -16,6 +16,7 @@
 #include "machine.h"
 
 enum severity {
+	NOTE,		/* no mistake, but may be what the administrator looks for */
 	WARNING,	/* works, but not as well or as safely as it could */
 	ERROR,		/* does not work, or loses data */
 };
@@ -24,7 +25,7 @@ struct doctor {
 	struct machine machine;
 	const char *check;		/* name of the check that runs */
 	struct json_object *findings, *unseen;	/* arrays */
-	unsigned int nr_errors, nr_warnings;
+	unsigned int nr_errors, nr_warnings, nr_notes;
 };
 
 typedef void (*check_fn)(struct doctor *doctor);
@@ -49,6 +50,9 @@ void check_alignment(struct doctor *doctor);
 void check_persistence(struct doctor *doctor);
 void check_bad_blocks(struct doctor *doctor);
 void check_volatile(struct doctor *doctor);
+
+/* use.c */
+void check_memory_use(struct doctor *doctor);
 
 /* distance.c */
 void check_distance(struct doctor *doctor);

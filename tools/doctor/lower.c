@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/shell.h"
 #include "sys/sysfs.h"
 #include "doctor.h"
 
@@ -80,7 +81,7 @@ static void judge_barriers(struct doctor *doctor, const char *object, struct lib
 	found(doctor, ERROR, object,
 	      "its lower file system, %s, is mounted without barriers: a power cut loses what the cache has given up",
 	      target);
-	mend(doctor, "mount -o remount,barrier %s", target);
+	mend(doctor, "mount -o remount,barrier %s", in_shell(target));
 	mend(doctor, "in /etc/fstab: take nobarrier or barrier=0 out of the line of %s", target);
 }
 
@@ -109,7 +110,8 @@ static void judge_options(struct doctor *doctor, const char *object, struct libm
 		      target);
 		mend(doctor, "in /etc/fstab: take data=journal out of the line of %s; then umount and mount",
 		     target);
-		mend(doctor, "tune2fs -o ^journal_data %s (if the file system has it as default)", source);
+		mend(doctor, "tune2fs -o ^journal_data %s (if the file system has it as default)",
+		     in_shell(source));
 	}
 	if (is_dax(lower)) {
 		found(doctor, ERROR, object,
@@ -121,7 +123,8 @@ static void judge_options(struct doctor *doctor, const char *object, struct libm
 		found(doctor, WARNING, object,
 		      "its lower file system, %s, discards at each deletion, which delays writeback",
 		      target);
-		mend(doctor, "mount -o remount,nodiscard %s, and take discard out of /etc/fstab", target);
+		mend(doctor, "mount -o remount,nodiscard %s, and take discard out of /etc/fstab",
+		     in_shell(target));
 		mend(doctor, "systemctl enable --now fstrim.timer");
 	}
 }
@@ -152,7 +155,7 @@ static void judge_type(struct doctor *doctor, const char *object, struct libmnt_
 	if (has_option(lower, "ro")) {
 		found(doctor, ERROR, object, "its lower file system, %s, is read-only", target);
 		mend(doctor, "mount -o remount,rw %s (dmesg says why, if an error has made it read-only)",
-		     target);
+		     in_shell(target));
 	}
 }
 
@@ -208,7 +211,7 @@ static void judge_casefold(struct doctor *doctor, const char *object, struct lib
 	found(doctor, ERROR, object,
 	      "its lower file system, %s, has the feature casefold, and Forebay refuses it", target);
 	mend(doctor, "umount %s && tune2fs -O ^casefold %s (if no directory has the flag; else make it anew)",
-	     target, disk->path);
+	     in_shell(target), in_shell(disk->path));
 }
 
 /**

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/message.h"
+#include "base/shell.h"
 #include "sys/sysfs.h"
 #include "doctor.h"
 
@@ -231,12 +232,12 @@ static void mend_bad_blocks(struct doctor *doctor, const struct disk *disk)
 
 	if (disk && !strcmp(disk->identity.type, TYPE_CACHE)) {
 		mend(doctor, "forebay check %s (unmounted) says what is damaged, and how many pages of files are lost",
-		     disk->path);
+		     in_shell(disk->path));
 		mend(doctor, "mount, delete the files with lost pages, restore them from a backup, and unmount");
 		then = ", also in files, so not before that";
 	} else if (disk) {
 		mend(doctor, "forebay writelog check %s (not in use) says what is damaged, apart from data without checksums",
-		     disk->path);
+		     in_shell(disk->path));
 		then = ": writes may be missing or zero then, without a message, so compare with a backup";
 	}
 	mend(doctor, "ndctl clear-errors (of the namespace that `ndctl list -M` shows; the blocks read as zeros then%s)",

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/message.h"
+#include "base/shell.h"
 #include "device/device.h"
 #include "device/log.h"
 #include "sys/sysfs.h"
@@ -115,8 +116,9 @@ static void judge_visible(struct doctor *doctor, const struct pair *pair)
 		      "its %s is visible with UUID %s and lacks %llu writes of its write log, %s, which is not in use: mounting it loses them",
 		      pair->type, pair->uuid, pair->entries, pair->log->path);
 	if (fs)
-		mend(doctor, "umount %s (at once)", mnt_fs_get_target(fs));
-	mend(doctor, "forebay writelog create NAME %s %s", pair->origin->path, pair->log->path);
+		mend(doctor, "umount %s (at once)", in_shell(mnt_fs_get_target(fs)));
+	mend(doctor, "forebay writelog create NAME %s %s", in_shell(pair->origin->path),
+	     in_shell(pair->log->path));
 }
 
 /**

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/message.h"
+#include "base/shell.h"
 #include "mapped/mapped.h"
 #include "mapped/target.h"
 #include "sys/sysfs.h"
@@ -28,21 +29,21 @@ static bool judge_log(void *arg, const char *name, const struct mapped *mapped)
 		found(doctor, ERROR, name,
 		      "the write log refuses writes: it is full or soon will be, and can't be written back; or its memory can't hold them");
 		mend(doctor, "forebay writelog status %s; dmesg (writes go on by themselves when the cause is mended)",
-		     name);
+		     in_shell(name));
 	} else if (strcmp(target.health, "ok")) {
 		found(doctor, ERROR, name,
 		      "the origin of the write log refuses writes, which stay in the log");
-		mend(doctor, "forebay writelog status %s; dmesg", name);
+		mend(doctor, "forebay writelog status %s; dmesg", in_shell(name));
 	}
 	if (mapped_value(target.values, "medium_errors") || mapped_value(target.values, "lost_reads")) {
 		found(doctor, ERROR, name, "the write log is damaged: its persistent memory lost data");
-		mend(doctor, "ndctl list -M; forebay writelog status %s", name);
+		mend(doctor, "ndctl list -M; forebay writelog status %s", in_shell(name));
 	}
 	if (target.pieces.used * 100 > target.pieces.total * MAX_USED) {
 		found(doctor, WARNING, name,
 		      "%lu of %lu generations of the write log are in use, so writers wait for the origin",
 		      target.pieces.used, target.pieces.total);
-		mend(doctor, "forebay writelog flush %s; if that recurs, a larger log", name);
+		mend(doctor, "forebay writelog flush %s; if that recurs, a larger log", in_shell(name));
 	}
 	return true;
 }
@@ -57,7 +58,7 @@ static bool judge_transit(void *arg, const char *name, const struct mapped *mapp
 	} else if (strcmp(target.health, "ok")) {
 		found(doctor, ERROR, name,
 		      "the device of the transit cache refuses writes, and a power cut takes them");
-		mend(doctor, "forebay transit status %s; dmesg", name);
+		mend(doctor, "forebay transit status %s; dmesg", in_shell(name));
 	}
 	return true;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/message.h"
+#include "base/shell.h"
 #include "sys/sysfs.h"
 #include "doctor.h"
 
@@ -73,7 +74,7 @@ static void judge_unit(void *arg, const char *name)
 	if (strchr(name, '-')) {
 		found(walk->doctor, ERROR, object, "systemd takes the dash in the name for a slash");
 		mend(walk->doctor, "mv %s to a name without a dash, and change the line in /etc/fstab",
-		     object);
+		     in_shell(object));
 		return;
 	}
 	if (!is_installed(walk->kind)) {

@@ -13,6 +13,7 @@
 #include "base/json.h"
 #include "base/message.h"
 #include "base/progress.h"
+#include "base/shell.h"
 #include "base/size.h"
 #include "base/verb.h"
 #include "cache/format.h"
@@ -158,7 +159,7 @@ static void report(const struct request *req, const char *device)
 	char size[SIZE_TEXT], mount[PATH_MAX];
 
 	snprintf(mount, sizeof(mount), "mount -t forebay -o cache=%s,allow_volatile_cache %s MOUNTPOINT",
-		 device, lower ?: "LOWER");
+		 device, in_shell(lower ?: "LOWER"));
 	if (req->json) {
 		json_object *json = json_object_new_object();
 
@@ -174,7 +175,7 @@ static void report(const struct request *req, const char *device)
 		else if (lower)
 			puts("To use it:");
 		else
-			printf("To use it, mount %s at LOWER; then:\n", req->backing);
+			print_command("To use it, mount ", req->backing, " at LOWER; then:");
 		printf("    %s\n", mount);
 	}
 	free(lower);
@@ -197,10 +198,14 @@ static int create_device(struct request *req)
 static bool is_block_device(const char *path)
 {
 	struct stat st;
+	int err = stat(path, &st) ? errno : 0;
 
-	if (!stat(path, &st) && S_ISBLK(st.st_mode))
+	if (!err && S_ISBLK(st.st_mode))
 		return true;
-	problem("%s is not a block device", path);
+	if (err)
+		problem("%s cannot be the backing: %s", path, strerror(err));
+	else
+		problem("%s is not a block device", path);
 	advice("--backing names the storage behind the cache, such as /dev/nvme0n1.");
 	return false;
 }

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "base/message.h"
+#include "base/shell.h"
 #include "base/verb.h"
 #include "mapped/holders.h"
 #include "emu.h"
@@ -24,7 +25,7 @@ static enum exit_status say_failed(const char *device, int err)
 		advice("`forebay emu list` shows what there is.");
 	} else if (err == EBUSY && (stat(device, &st) || !say_user(device, st.st_rdev))) {
 		problem("%s is in use", device);
-		advice("`lsblk %s` may show by what.", device);
+		advice("`lsblk %s` may show by what.", in_shell(device));
 	} else if (err > 0 && err != EBUSY) {
 		problem("cannot remove %s: %s", device, strerror(err));
 	}

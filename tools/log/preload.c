@@ -157,5 +157,6 @@ const struct verb verb_log_preload = {
 		"  --low-water N       chunks left when more space is allocated [4]\n"
 		"  --pre-allocate N    chunks allocated at once [8]\n",
 	.options = options,
+	.runs = true,
 	.run = log_preload,
 };

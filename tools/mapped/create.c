@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/message.h"
+#include "base/shell.h"
 #include "sys/release.h"
 #include "sys/rights.h"
 #include "holders.h"
@@ -32,7 +33,7 @@ bool mapped_may_create(const char *name)
 	if (!task_info(name, &info))
 		return true;
 	problem("%s: a mapped device of that name already exists", name);
-	advice("`dmsetup table %s` shows what it is. Choose another name.", name);
+	advice("`dmsetup table %s` shows what it is. Choose another name.", in_shell(name));
 	return false;
 }
 
@@ -134,7 +135,7 @@ enum exit_status mapped_reload(const char *name, const struct mapped_kind *kind,
 	if (!good) {
 		task_problem(name, "use the table that was loaded again");
 		advice("It may be suspended now (`dmsetup info %s`); then programs that use it wait. dmesg says why; `dmsetup resume %s` tries again.",
-		       name, name);
+		       in_shell(name), in_shell(name));
 	}
 	if (task)
 		dm_task_destroy(task);
@@ -145,14 +146,14 @@ static bool say_unfit(const char *path, const char *what, const struct stat *st,
 {
 	if (!err && S_ISREG(st->st_mode)) {
 		problem("%s cannot be %s: it is a file, not a block device", path, what);
-		advice("`losetup --find --show %s` makes a block device of it.", path);
+		advice("`losetup --find --show %s` makes a block device of it.", in_shell(path));
 	} else if (!err) {
 		problem("%s cannot be %s: it is not a block device", path, what);
 		advice("`lsblk` lists the block devices.");
 	} else if (err == EBUSY) {
 		if (!say_user(path, st->st_rdev)) {
 			problem("%s is in use", path);
-			advice("`lsblk %s` may show by what. Unmount it first.", path);
+			advice("`lsblk %s` may show by what. Unmount it first.", in_shell(path));
 		}
 	} else {
 		problem("%s cannot be %s: %s", path, what, strerror(err));

@@ -2,9 +2,9 @@
 /*
  * forebay writelog flush, transit flush: has the target write everything down, and shows how far it is.
  */
-#include <stdio.h>
 #include <string.h>
 
+#include "base/message.h"
 #include "target.h"
 #include "write_down.h"
 
@@ -44,8 +44,8 @@ static enum exit_status flush(const struct verb *verb, int argc, char **argv)
 		return FAILED;
 	status = write_down(name, verb->kind, cleaner ? "cleaner" : "flush", quiet);
 	if (!status && !quiet)
-		printf("%s: everything is on the %s%s\n", name, verb->kind->below,
-		       cleaner ? ", and further writes go there" : "");
+		print_line("%s: everything is on the %s%s", name, verb->kind->below,
+			   cleaner ? ", and further writes go there" : "");
 	return status;
 }
 

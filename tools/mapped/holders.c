@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "base/message.h"
+#include "base/shell.h"
 #include "sys/mounts.h"
 #include "sys/sysfs.h"
 #include "holders.h"
@@ -66,7 +67,7 @@ static bool say(void *arg, const char *holder)
 
 	if (!name_of(holder, name)) {
 		problem("%s is used by /dev/%s", path, holder);
-		advice("`lsblk %s` shows what is made of it. Remove that first.", path);
+		advice("`lsblk %s` shows what is made of it. Remove that first.", in_shell(path));
 		return true;
 	}
 	problem("%s is used by /dev/mapper/%s (%s)", path, name, holder);
@@ -75,11 +76,11 @@ static bool say(void *arg, const char *holder)
 
 		if (!mapped_read(name, kinds[i], &mapped))
 			continue;
-		advice("`forebay %s status %s` shows it, `forebay %s remove %s` removes it.", noun, name,
-		       noun, name);
+		advice("`forebay %s status %s` shows it, `forebay %s remove %s` removes it.", noun,
+		       in_shell(name), noun, in_shell(name));
 		return true;
 	}
-	advice("`dmsetup table %s` shows what it is. Remove it first.", name);
+	advice("`dmsetup table %s` shows what it is. Remove it first.", in_shell(name));
 	return true;
 }
 
@@ -95,7 +96,7 @@ static bool say_mounted(const char *path, dev_t rdev)
 
 	if (mounted) {
 		problem("%s is mounted on %s (%s)", path, target, type ?: "unknown");
-		advice("Unmount it first, if you are sure: umount %s", target);
+		advice("Unmount it first, if you are sure: umount %s", in_shell(target));
 	}
 	free(target);
 	free(type);
@@ -109,13 +110,12 @@ static bool say_cache(const char *path, const char *disk)
 	bool found = false;
 	uint64_t pages;
 
-	if (!mounts_read(&mounts))
-		return false;
+	mounts_look(&mounts);
 	mount = mount_of_cache(&mounts, disk);
 	if (mount) {
 		problem("%s is the cache of %s, which is mounted", path, mount->target);
-		advice("`forebay status %s` shows it; or unmount first: umount %s", mount->target,
-		       mount->target);
+		advice("`forebay status %s` shows it; or unmount first: umount %s",
+		       in_shell(mount->target), in_shell(mount->target));
 		found = true;
 	} else if (cache_attribute(disk, "pages_total", &pages)) {
 		problem("%s is the cache of a forebay mount that is not visible from here", path);

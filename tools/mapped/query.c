@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/message.h"
+#include "base/shell.h"
 #include "sys/rights.h"
 #include "sys/sysfs.h"
 #include "mapped.h"
@@ -28,7 +29,7 @@ const char *mapped_name(const char *text)
 {
 	size_t folder = strlen("/dev/mapper/");
 
-	return strncmp(text, "/dev/mapper/", folder) ? text : text + folder;
+	return strncmp(text, "/dev/mapper/", folder) || !text[folder] ? text : text + folder;
 }
 
 /* Reads the status or the table; @line is the line of the only target. */
@@ -169,7 +170,8 @@ bool mapped_any(void)
 bool mapped_strange(const char *name)
 {
 	problem("%s has a status or table that this command does not understand", name);
-	advice("Are the command and the module of the same version? `dmsetup status %s` shows it.", name);
+	advice("Are the command and the module of the same version? `dmsetup status %s` shows it.",
+	       in_shell(name));
 	return false;
 }
 
@@ -218,7 +220,7 @@ int mapped_message(const char *name, const char *message, char **answer)
 static void say_busy(const char *name)
 {
 	problem("%s is in use", name);
-	advice("`lsblk /dev/mapper/%s` may show by what. Unmount it first.", name);
+	advice("`lsblk /dev/mapper/%s` may show by what. Unmount it first.", in_shell(name));
 }
 
 static bool is_open(const char *name)

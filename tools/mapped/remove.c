@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/message.h"
+#include "base/shell.h"
 #include "sys/sysfs.h"
 #include "target.h"
 #include "write_down.h"
@@ -33,7 +34,7 @@ static void print_options(const char *options)
 /* An unplugged disk may come back under another name. */
 static void say_gone(const char *word, const char *numbers)
 {
-	printf("    %s was %s, which is gone.\n", word, numbers);
+	print_line("    %s was %s, which is gone.", word, numbers);
 }
 
 /*
@@ -45,17 +46,18 @@ static void say_left_in_log(const char *name, const struct target *target)
 	bool has_log = disk_path(target->log, log), has_origin = disk_path(target->below, origin);
 
 	if (!target->bytes.used) {
-		printf("%s: removed; %s was empty just before\n", name, log);
-		printf("    `forebay writelog status %s` tells whether it is, and %s lacks nothing.\n", log,
-		       origin);
+		print_line("%s: removed; %s was empty just before", name, log);
+		print_line("    `forebay writelog status %s` tells whether it is, and %s lacks nothing.",
+			   in_shell(log), origin);
 		return;
 	}
-	printf("%s: removed; %s holds at most %s that %s lacks\n", name, log,
-	       size_text(size, target->bytes.used), origin);
-	printf("    Don't mount or change %s before the two were used together again:\n", origin);
+	print_line("%s: removed; %s holds at most %s that %s lacks", name, log,
+		   size_text(size, target->bytes.used), origin);
+	print_line("    Don't mount or change %s before the two were used together again:", origin);
 	printf("    forebay writelog create");
 	print_options(target->options);
-	printf(" %s %s %s\n", name, has_origin ? origin : "ORIGIN", has_log ? log : "LOG");
+	printf(" %s %s %s\n", in_shell(name), in_shell(has_origin ? origin : "ORIGIN"),
+	       in_shell(has_log ? log : "LOG"));
 	if (!has_origin)
 		say_gone("ORIGIN", origin);
 	if (!has_log)
@@ -75,8 +77,8 @@ static enum exit_status remove_flushed(const struct mapped_kind *kind, const cha
 	if (status && kind == &writelog_kind)
 		advise_on_mode(name);
 	else if (!status && !quiet)
-		printf("%s: removed%s\n", name,
-		       kind == &writelog_kind ? "; everything is on the origin" : "");
+		print_line("%s: removed%s", name,
+			   kind == &writelog_kind ? "; everything is on the origin" : "");
 	return status;
 }
 
@@ -97,7 +99,7 @@ static enum exit_status remove_target(const struct mapped_kind *kind, const char
 	if (kind == &writelog_kind)
 		say_left_in_log(name, &target);
 	else
-		printf("%s: removed\n", name);
+		print_line("%s: removed", name);
 	return DONE;
 }
 

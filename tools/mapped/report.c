@@ -77,8 +77,9 @@ struct json_object *json_of_values(const char *line)
  */
 void print_mapped_name(json_object *json)
 {
-	printf("%s%s%s%s\n", style(stdout, BOLD), json_text(json, "name"), plain(stdout),
-	       json_flag(json, "suspended") ? " (suspended)" : "");
+	fputs(style(stdout, BOLD), stdout);
+	print_name(json_text(json, "name"));
+	printf("%s%s\n", plain(stdout), json_flag(json, "suspended") ? " (suspended)" : "");
 }
 
 static void print_all(json_object *all, report_fn print)

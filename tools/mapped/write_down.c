@@ -19,6 +19,8 @@
 #include <unistd.h>
 
 #include "base/message.h"
+#include "base/progress.h"
+#include "base/shell.h"
 #include "target.h"
 #include "write_down.h"
 
@@ -77,14 +79,13 @@ static uint64_t at_most(const struct flush *flush, const struct amounts *now)
 	return now->held < left ? now->held : left;
 }
 
-static void show_progress(const struct flush *flush, bool terminal)
+static void show_progress(const struct flush *flush)
 {
 	struct amounts now = { };
 	char text[SIZE_TEXT];
 
 	if (look(flush, &now))
-		fprintf(stderr, terminal ? "\r\033[K%s: at most %s left" : "%s: at most %s left\n",
-			flush->name, amount_text(flush, text, at_most(flush, &now)));
+		progress_line(flush->name, "at most %s left", amount_text(flush, text, at_most(flush, &now)));
 }
 
 /* Waits for the child at most that long; returns whether it has ended, and its status. */
@@ -169,7 +170,7 @@ static int send(const struct flush *flush)
 		return err;
 	while (!ended_within(sender, terminal ? TERMINAL_STEP_MS : LOG_STEP_MS, &status))
 		if (!flush->quiet)
-			show_progress(flush, terminal);
+			show_progress(flush);
 	sigaction(SIGINT, &interrupt, NULL);
 	sigaction(SIGTERM, &terminate, NULL);
 	if (terminal && !flush->quiet)
@@ -196,7 +197,7 @@ void advise_on_mode(const char *name)
 		return;
 	if (!strcmp(target.mode, "cleaner"))
 		advice("It no longer logs writes: they go to the origin, until `forebay writelog resume %s`.",
-		       name);
+		       in_shell(name));
 	else
 		advice("It goes on logging writes.");
 }
@@ -233,7 +234,7 @@ enum exit_status write_down(const char *name, const struct mapped_kind *kind, co
 	if (was_tried(err) && look(&flush, &now))
 		advice("At most %s left in the %s", amount_text(&flush, text, now.held), kind->rest);
 	if (err == EBUSY)
-		advice("Is it suspended? `dmsetup resume %s` ends that.", name);
+		advice("Is it suspended? `dmsetup resume %s` ends that.", in_shell(name));
 	if (cleaner)
 		advise_on_mode(name);
 	return was_tried(err) ? LEFT : FAILED;

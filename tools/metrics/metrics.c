@@ -274,6 +274,8 @@ static enum exit_status metrics(const struct verb *verb, int argc, char **argv)
 		output = optarg;
 	if (optind < argc)
 		return usage_problem(verb, "unexpected argument '%s'", argv[optind]);
+	if (output && !*output)
+		return usage_problem(verb, "--output '': expected a file, or - for standard output");
 	/* Part of the metrics would look like a part of the devices. */
 	if (!gather_groups(groups))
 		return FAILED;

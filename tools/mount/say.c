@@ -26,16 +26,12 @@ void say_about(const char *target)
  */
 void say(const char *format, ...)
 {
-	char *text = NULL, *line = NULL;
 	va_list args;
+	char *text;
 
 	va_start(args, format);
-	if (vasprintf(&text, format, args) < 0)
-		text = NULL;
+	text = text_about(about, format, args);
 	va_end(args);
-	if (text && asprintf(&line, "%s%s%s", about ?: "", about ? ": " : "", text) < 0)
-		line = NULL;
-	fprintf(stderr, "mount.forebay: %s\n", line ? make_harmless(line) : "out of memory");
-	free(line);
+	fprintf(stderr, "mount.forebay: %s\n", text ?: "out of memory");
 	free(text);
 }

@@ -62,12 +62,12 @@ static bool collect(struct forebay_mounts *mounts, struct libmnt_iter *iter)
 }
 
 /**
- * mounts_read - find all forebay mounts that this process can see
- * @mounts: filled in; the caller calls mounts_free()
+ * mounts_look - find all forebay mounts that this process can see, for a verb that can do without
+ * @mounts: filled in, with none on failure; the caller calls mounts_free()
  *
- * Return: false, after a message, if mountinfo cannot be read.
+ * Return: false if mountinfo cannot be read.
  */
-bool mounts_read(struct forebay_mounts *mounts)
+bool mounts_look(struct forebay_mounts *mounts)
 {
 	struct libmnt_iter *iter = mnt_new_iter(MNT_ITER_FORWARD);
 	bool good;
@@ -76,11 +76,25 @@ bool mounts_read(struct forebay_mounts *mounts)
 	good = mounts->table && collect(mounts, iter);
 	mnt_free_iter(iter);
 	if (!good) {
-		problem("cannot read what is mounted (/proc/self/mountinfo)");
-		advice("Is proc mounted? Run: mount --types=proc none /proc");
 		mounts_free(mounts);
+		*mounts = (struct forebay_mounts){ };
 	}
 	return good;
+}
+
+/**
+ * mounts_read - find all forebay mounts that this process can see
+ * @mounts: filled in; the caller calls mounts_free()
+ *
+ * Return: false, after a message, if mountinfo cannot be read.
+ */
+bool mounts_read(struct forebay_mounts *mounts)
+{
+	if (mounts_look(mounts))
+		return true;
+	problem("cannot read what is mounted (/proc/self/mountinfo)");
+	advice("Is proc mounted? Run: mount --types=proc none /proc");
+	return false;
 }
 
 /**

@@ -25,6 +25,7 @@ struct forebay_mounts {
 	int n;
 };
 
+bool mounts_look(struct forebay_mounts *mounts);
 bool mounts_read(struct forebay_mounts *mounts);
 void mounts_free(struct forebay_mounts *mounts);
 const struct forebay_mount *mount_of_cache(const struct forebay_mounts *mounts, const char *cache);

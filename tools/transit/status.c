@@ -59,7 +59,7 @@ static void print(json_object *cache)
 
 	print_mapped_name(cache);
 	row("device");
-	printf("%s, %s\n", json_text(cache, "device"), size_text(size, json_number(cache, "sectors") << 9));
+	print_line("%s, %s", json_text(cache, "device"), size_text(size, json_number(cache, "sectors") << 9));
 	row("state");
 	printf("%s%s%s, policy %s\n", style(stdout, healthy ? GREEN : RED), json_text(cache, "health"),
 	       plain(stdout), json_text(cache, "policy"));

@@ -7,6 +7,7 @@
 
 #include "base/message.h"
 #include "base/progress.h"
+#include "base/shell.h"
 #include "device/findings.h"
 #include "device/log.h"
 
@@ -145,8 +146,8 @@ static void print_verdict(const struct findings *findings, u64 found, const stru
 	if (findings->nr == findings->of_kind[WL_BAD_SUPER])
 		return;
 	puts("  Copy the device first (dd). The target refuses such a log. To have it replay all that is whole:");
-	print_around("      forebay writelog create --option on_damage=skip NAME ORIGIN ", findings->path,
-		     "\n  Check the file system afterwards.");
+	print_command("      forebay writelog create --option on_damage=skip NAME ORIGIN ", findings->path,
+		      "\n  Check the file system afterwards.");
 }
 
 static void print_verdict_json(const struct log_check *check, u64 found, const struct log_counts *counts)
@@ -199,7 +200,7 @@ static enum exit_status cannot_open(const struct device *dev, enum wl_error err,
 		print_superblock_finding(dev->path, "what", wl_strerror(err));
 	problem("%s: %s", dev->path, wl_strerror(err));
 	if (err == WL_E_PAGESTORE)
-		advice("`forebay check %s` checks that.", dev->path);
+		advice("`forebay check %s` checks that.", in_shell(dev->path));
 	if (ours)
 		advise_unopened(dev, err != WL_E_GEOMETRY, "writelog format");
 	return ours ? LEFT : FAILED;

@@ -13,6 +13,7 @@
 #include <sys/sysmacros.h>
 
 #include "base/message.h"
+#include "base/shell.h"
 #include "device/fitness.h"
 #include "device/log.h"
 #include "mapped/options.h"
@@ -175,7 +176,7 @@ static bool is_unchanged(const struct request *req, const struct wl *wl, const s
 	problem("%s holds writes to an origin that began with other data than %s", req->log, req->origin);
 	advice("It is another disk, or it was changed without its log: mounted, checked, formatted.");
 	advice("To write to it what the log holds, which may destroy what is there now: --any-origin");
-	advice("To give up what the log holds: forebay writelog format --force %s", req->log);
+	advice("To give up what the log holds: forebay writelog format --force %s", in_shell(req->log));
 	return false;
 }
 

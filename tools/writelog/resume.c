@@ -3,10 +3,10 @@
  * forebay writelog resume: has a cleaner log writes again. Only a newly loaded table has this effect. The
  * same table is enough, since being a cleaner is no part of a table.
  */
-#include <stdio.h>
 #include <string.h>
 
 #include "base/message.h"
+#include "base/shell.h"
 #include "mapped/target.h"
 
 static const struct option options[] = { OPTION_HELP, { } };
@@ -20,11 +20,12 @@ static enum exit_status resume_target(const char *name)
 		return FAILED;
 	if (target.mapped.suspended) {
 		problem("%s is suspended", name);
-		advice("`dmsetup resume %s` ends that; then try again, if it still logs no writes.", name);
+		advice("`dmsetup resume %s` ends that; then try again, if it still logs no writes.",
+		       in_shell(name));
 		return FAILED;
 	}
 	if (!strcmp(target.mode, "write")) {
-		printf("%s: logs writes; there was nothing to do\n", name);
+		print_line("%s: logs writes; there was nothing to do", name);
 		return DONE;
 	}
 	if (strcmp(target.mode, "cleaner")) {
@@ -34,7 +35,7 @@ static enum exit_status resume_target(const char *name)
 	}
 	status = mapped_reload(name, &writelog_kind, &target.mapped);
 	if (!status)
-		printf("%s: logs writes again\n", name);
+		print_line("%s: logs writes again", name);
 	return status;
 }
 

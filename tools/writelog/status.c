@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "base/message.h"
+#include "base/shell.h"
 #include "base/verb.h"
 #include "device/log.h"
 #include "mapped/holders.h"
@@ -161,7 +162,7 @@ static void print_health(json_object *log)
 	if (json_number(values, "medium_errors"))
 		printf("  %sThe log has been found damaged%s (medium_errors). Which sectors, if that is known, dmesg says.\n"
 		       "  Copy the device (dd); `remove --no-flush`, then `forebay writelog check %s` tells more.\n",
-		       style(stdout, RED), plain(stdout), json_text(log, "device"));
+		       style(stdout, RED), plain(stdout), in_shell(json_text(log, "device")));
 	if (json_number(values, "lost_reads"))
 		printf("  %sReads have failed%s (lost_reads), since what they asked for is damaged in the log. dmesg\n"
 		       "  has the sectors: write these again, or restore the files they belong to.\n",
@@ -178,11 +179,11 @@ static void print_target(json_object *log)
 
 	print_mapped_name(log);
 	row("log");
-	printf("%s, UUID %s\n", json_text(log, "device"), json_text(log, "uuid") ?: "not known");
+	print_line("%s, UUID %s", json_text(log, "device"), json_text(log, "uuid") ?: "not known");
 	row("origin");
-	printf("%s, %s%s%s\n", json_text(log, "origin"),
-	       size_text(size, json_number(log, "origin_sectors") << 9),
-	       *json_text(log, "origin_id") ? ", " : "", json_text(log, "origin_id"));
+	print_line("%s, %s%s%s", json_text(log, "origin"),
+		   size_text(size, json_number(log, "origin_sectors") << 9),
+		   *json_text(log, "origin_id") ? ", " : "", json_text(log, "origin_id"));
 	row("state");
 	printf("%s%s%s, mode %s\n", style(stdout, healthy ? GREEN : RED), json_text(log, "health"),
 	       plain(stdout), json_text(log, "mode"));
@@ -218,7 +219,7 @@ static void print_log(json_object *log)
 	       json_number(log, "discards"), PLURAL(json_number(log, "discards")));
 	if (json_number(log, "damaged")) {
 		printf("  %sDamaged%s: ", style(stdout, RED), plain(stdout));
-		print_around("`forebay writelog check ", json_text(log, "device"), "` tells more.");
+		print_command("`forebay writelog check ", json_text(log, "device"), "` tells more.");
 	} else if (json_number(log, "entries")) {
 		puts("  The origin lacks them: use the two together again before anything else writes to it.");
 	}

@@ -50,14 +50,18 @@ def work(folder):
         os.close(fd)
 
 
+def until_it_traces(watcher):
+    """The last event that it enables."""
+    until = time.monotonic() + 120
+    while not any(path.read_text().strip() == "1" for path in INSTANCES.glob("*/events/writeback/writeback_dirty_folio/enable")):
+        assert time.monotonic() < until and watcher.poll() is None
+        time.sleep(0.1)
+
+
 def test_advise(command, folder):
     """It ends at a signal, and leaves nothing behind."""
     with subprocess.Popen([command, "advise", "--json", "--seconds", "600", folder], stdout=subprocess.PIPE) as watcher:
-        until = time.monotonic() + 60
-        while not list(INSTANCES.glob("*/events/writeback/writeback_dirty_folio/enable")) or not any(
-                path.read_text().strip() == "1" for path in INSTANCES.glob("*/events/writeback/writeback_dirty_folio/enable")):
-            assert time.monotonic() < until and watcher.poll() is None
-            time.sleep(0.1)
+        until_it_traces(watcher)
         work(folder)
         watcher.send_signal(signal.SIGINT)
         found = json.loads(watcher.communicate()[0])
@@ -80,6 +84,31 @@ def tracing_for(command, folder, **how):
         assert time.monotonic() < until and watcher.poll() is None
         time.sleep(0.05)
     return watcher
+
+
+@pytest.mark.parametrize("how", ["time", "signal"])
+def test_events_faster_than_they_are_read(command, folder, how):
+    """Programs write all the time: the watching ends nevertheless, and shows what was seen."""
+    writers = []
+    with subprocess.Popen([command, "advise", "--json", "--seconds", "20" if how == "time" else "600", folder],
+                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as watcher:
+        until_it_traces(watcher)
+        try:
+            for number in range(6):
+                writers.append(subprocess.Popen(["dd", "if=/dev/zero", f"of={folder}/{number}", "bs=16", "count=200M", "conv=notrunc",
+                                                 "status=none"]))
+            time.sleep(5)
+            if how == "signal":
+                watcher.send_signal(signal.SIGINT)
+            found = json.loads(watcher.communicate(timeout=120)[0])
+            assert watcher.returncode == DONE and 5 <= found["seconds"] < 60
+        finally:
+            watcher.kill()
+            for writer in writers:
+                writer.kill()
+                writer.wait()
+    for left in INSTANCES.iterdir():
+        left.rmdir()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])

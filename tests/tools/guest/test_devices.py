@@ -87,6 +87,22 @@ def test_format_refuses_a_file_system_and_a_mounted_one(forebay):
     assert result.status == DONE and result.out.startswith(f"{PMEM}: empty cache")
 
 
+def test_what_would_write_refuses_a_device_that_is_read_only(forebay, empty, make_store, patch, tables):
+    """The kernel opens it for writing, and would refuse the mapping as an invalid argument."""
+    sh(make_store, PMEM, "bind", "file", 0, 0, "live")
+    patch(PMEM, tables(PMEM)[0] + 20, b"\xff")
+    before = PMEM.read_bytes()
+    sh("blockdev", "--setro", PMEM)
+    try:
+        for words in ["format", "--force"], ["writelog", "format", "--force"], ["check", "--repair", "--yes"]:
+            result = forebay(*words, PMEM)
+            assert result.status == FAILED and f"{PMEM} is read-only\n    `blockdev --setrw {PMEM}`" in result.err
+        assert forebay("check", PMEM).status == LEFT and forebay("status", PMEM).status == DONE
+    finally:
+        sh("blockdev", "--setrw", PMEM)
+    assert PMEM.read_bytes() == before
+
+
 def test_format_refuses_a_disk_that_another_device_holds(forebay, empty):
     sh("dmsetup", "create", "holder", "--table", f"0 2048 linear {PMEM} 0")
     try:
