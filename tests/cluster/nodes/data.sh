@@ -52,3 +52,10 @@ wipe() {
 		dd if=/dev/zero of=$device bs=1M count=4 conv=fsync status=none
 	done
 }
+
+# One of the node's own SSDs. With several, nvme0n1 may be any, after a boot another one than before.
+own_ssd() {
+	for block in /sys/block/nvme*n1; do
+		! grep -q "forebay-nvme$1 *$" "$block/device/serial" || echo "/dev/${block##*/}"
+	done
+}
