@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Sourced by the scripts of a node: makes and mounts the file system for data at /srv/data, on one of SYSTEMS.
 
-data=/srv/data ssd=/dev/nvme0n1 SYSTEMS='forebay, ext4, writelog or tmpfs'
+data=/srv/data ssd=/dev/nvme0n1 SYSTEMS='forebay, forebay-names, ext4, writelog or tmpfs'
 PATH=$PATH:/usr/sbin:/sbin:$PWD/build/tools
 
 make_file_systems() {
 	case $1 in
-	forebay)
+	forebay | forebay-names)
 		modprobe forebay
-		forebay format /dev/pmem0
+		[ "$1" = forebay ] || names='--names auto'
+		forebay format ${names-} /dev/pmem0
 		mkfs.ext4 -q $ssd
 		;;
 	ext4) mkfs.ext4 -q $ssd ;;
@@ -28,7 +29,7 @@ create_writelog() {
 mount_data() {
 	mkdir -p /srv/ssd $data
 	case $1 in
-	forebay)
+	forebay | forebay-names)
 		modprobe forebay
 		mount $ssd /srv/ssd
 		mount -t forebay -o cache=/dev/pmem0 /srv/ssd $data
