@@ -80,7 +80,7 @@ test-host: ## unit tests of the Python parts
 test-machine: ## tests of the test machine
 	$(PYTEST) vm/tests/test_run.py
 
-test-cluster: ## etcd, PostgreSQL, Redis, DRBD and NVMe over TCP on machines whose power and network are cut (CLUSTER='--failovers 30 ...' for etcd)
+test-cluster: ## etcd, PostgreSQL, Redis, DRBD, GlusterFS and NVMe over TCP on machines whose power and network are cut (CLUSTER='--failovers 30 ...' for etcd)
 	scripts/setup --for cluster
 	@$(MAKE) --no-print-directory modules tools
 	$(PYTEST) tests/cluster vm/tests/test_cluster.py
@@ -89,6 +89,7 @@ test-cluster: ## etcd, PostgreSQL, Redis, DRBD and NVMe over TCP on machines who
 	tests/cluster/failover --faults isolate_primary cut_both
 	tests/cluster/failover --asynchronous --faults isolate_primary --expect-loss
 	tests/cluster/failover --engines drbd --faults cut_both isolate_primary
+	tests/cluster/failover --engines gluster --faults cut_both
 	tests/cluster/export --faults cut_target cut_both
 
 test-systemd: ## README's lines on Debian 12 with systemd, installed and booted, cut, with devices missing; also from packages (DEBIAN=12|13)

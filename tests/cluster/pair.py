@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Two nodes, a primary and its standby, through failovers. What runs on them is an engine's (postgres.py, redis.py, drbd.py)."""
+"""Two nodes, a primary and its standby, through failovers. What runs on them is an engine's (postgres.py, redis.py, drbd.py,
+gluster.py)."""
 
 import time
 

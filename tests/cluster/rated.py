@@ -15,13 +15,14 @@ from vm.settings import MIB, Settings
 
 from . import drbd, postgres
 from .etcd import encoded
-from .exported import SCRIPT as NVME
+from .exported import WAYS
 from .faults import EtcdCluster
 from .patience import wait_until
 
 CLIENTS = 4
 RAMP = 3                # seconds before what counts
 VALUE = "v" * 256
+NVME = WAYS["nvme"].script
 
 
 class Puts:

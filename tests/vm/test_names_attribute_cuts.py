@@ -170,3 +170,42 @@ def test_later_attributes_on_storage(pair):
     sync(MOUNT / "f")
     for left in pair.after_cuts(committed=False):
         assert os.getxattr(left / "f", "user.number") == b"17" and "security.ima" in os.listxattr(left / "f")
+
+
+@BOTH
+def test_brick(pair):
+    """A file as GlusterFS keeps one: a second name, attributes that change with each write and with the name, and an entry in an
+    index, which is another name of a file without a mode. A folder has a symbolic link to it. Only the file is ever synced."""
+    for folder in ("d", "names", "index"):
+        os.mkdir(MOUNT / folder)
+    write(MOUNT / "index/base", b"")
+    os.chmod(MOUNT / "index/base", 0)
+    settle()
+    os.mkdir(MOUNT / "d/new")
+    os.setxattr(MOUNT / "d/new", "trusted.gfid", b"folder")
+    os.symlink("../d/new", MOUNT / "names/folder")
+    fd = os.open(MOUNT / "d/new/f", os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644)
+    os.setxattr(fd, "trusted.gfid2path.1", b"d/f", os.XATTR_CREATE)
+    os.setxattr(fd, "trusted.gfid", b"file", os.XATTR_CREATE)
+    os.link(MOUNT / "d/new/f", MOUNT / "names/file")
+    for number in range(3):
+        os.link(MOUNT / "index/base", MOUNT / "index/file")
+        os.setxattr(fd, "trusted.afr.dirty", b"\0\0\0\1")
+        os.pwrite(fd, b"%d" % number * 3000, number * 3000)
+        os.setxattr(fd, "trusted.glusterfs.mdata", b"%d" % number * 57)
+        os.fsync(fd)
+        os.setxattr(fd, "trusted.afr.dirty", bytes(4))
+        os.unlink(MOUNT / "index/file")
+    os.rename(MOUNT / "d/new/f", MOUNT / "d/g")
+    os.removexattr(MOUNT / "names/file", "trusted.gfid2path.1")
+    os.setxattr(MOUNT / "names/file", "trusted.gfid2path.2", b"d/g", os.XATTR_CREATE)
+    os.posix_fallocate(fd, 0, 9000)
+    os.fsync(fd)
+    os.close(fd)
+    for left in pair.after_cuts():
+        assert not (left / "d/new/f").exists() and os.path.samefile(left / "d/g", left / "names/file")
+        assert os.stat(left / "d/g").st_nlink == 2 and (left / "d/g").read_bytes() == b"0" * 3000 + b"1" * 3000 + b"2" * 3000
+        assert xattrs_of(left / "d/g") == {"trusted.gfid": b"file", "trusted.gfid2path.2": b"d/g", "trusted.afr.dirty": bytes(4),
+                                           "trusted.glusterfs.mdata": b"2" * 57}
+        assert os.readlink(left / "names/folder") == "../d/new" and xattrs_of(left / "d/new") == {"trusted.gfid": b"folder"}
+        assert os.listdir(left / "index") == ["base"] and stat.S_IMODE(os.stat(left / "index/base").st_mode) == 0

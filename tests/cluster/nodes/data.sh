@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Sourced by the scripts of a node: makes and mounts the file system for data at /srv/data, on one of SYSTEMS.
 
-data=/srv/data ssd=/dev/nvme0n1 SYSTEMS='forebay, ext4, writelog or tmpfs'
+data=/srv/data ssd=/dev/nvme0n1 SYSTEMS='forebay, forebay-names, ext4, writelog or tmpfs'
 PATH=$PATH:/usr/sbin:/sbin:$PWD/build/tools
 
 make_file_systems() {
 	case $1 in
-	forebay)
+	forebay | forebay-names)
 		modprobe forebay
-		forebay format /dev/pmem0
+		[ "$1" = forebay ] || names='--names auto'
+		forebay format ${names-} /dev/pmem0
 		mkfs.ext4 -q $ssd
 		;;
 	ext4) mkfs.ext4 -q $ssd ;;
@@ -28,7 +29,7 @@ create_writelog() {
 mount_data() {
 	mkdir -p /srv/ssd $data
 	case $1 in
-	forebay)
+	forebay | forebay-names)
 		modprobe forebay
 		mount $ssd /srv/ssd
 		mount -t forebay -o cache=/dev/pmem0 /srv/ssd $data
@@ -50,5 +51,12 @@ mount_data() {
 wipe() {
 	for device in /dev/pmem0 $ssd; do
 		dd if=/dev/zero of=$device bs=1M count=4 conv=fsync status=none
+	done
+}
+
+# One of the node's own SSDs. With several, nvme0n1 may be any, after a boot another one than before.
+own_ssd() {
+	for block in /sys/block/nvme*n1; do
+		! grep -q "forebay-nvme$1 *$" "$block/device/serial" || echo "/dev/${block##*/}"
 	done
 }
