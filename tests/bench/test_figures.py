@@ -3,6 +3,7 @@
 
 import json
 import re
+import statistics
 
 import pytest
 
@@ -103,3 +104,18 @@ def test_sustained_writes():
     match = re.search(r"\*\*Sustained\.\*\* The log took ([\d,]+) writes of 4 KiB a second, dm-writecache ([\d,]+), and the SSD alone\s([\d,]+)\.", BENCHMARKS)
     assert match
     assert [f"{round(int(block.replace(',', '')), -2):,}" for block in blocks] == list(match.groups())
+
+
+def test_several_machines():
+    """docs/scale-out.md's table is that of docs/results/cluster.json."""
+    lines = []
+    for name, found in results("cluster").items():
+        middle = {system: [statistics.median(one[key] for one in rounds) for key in ("rate", "p50_ms", "p99_ms")]
+                  for system, rounds in found["systems"].items()}
+        base = next(iter(middle.values()))[0]
+        for system, (rate, p50, p99) in middle.items():
+            rates = [one["rate"] for one in found["systems"][system]]
+            assert len(rates) >= 3
+            lines.append(f"| {name} | {system} | {rate:.0f} ({min(rates):.0f} to {max(rates):.0f}) | {p50:g} | {p99:g} | {rate / base:.2f} |")
+    page = (CHECKOUT / "docs/scale-out.md").read_text()
+    assert [line for line in page.splitlines() if line.startswith(("| etcd | ext4", "| etcd | f", "| etcd | w", "| drbd |", "| nvme |"))] == lines
