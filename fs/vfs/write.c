@@ -344,7 +344,10 @@ static void fb_promote_written(struct fb_inode *fi, loff_t start, loff_t end)
  * @iocb: the request
  * @from: memory
  *
- * Return: bytes, durable if the request asks for that; -EIOCBQUEUED, or an error.
+ * A buffered write that must not wait is refused, as ext4 does: it may have to wait for the lower file
+ * system's locks, and for time stamps.
+ *
+ * Return: bytes, durable if the request asks for that; -EIOCBQUEUED; -EOPNOTSUPP; or an error.
  */
 ssize_t fb_write_iter(struct kiocb *iocb, struct iov_iter *from)
 {
@@ -355,6 +358,8 @@ ssize_t fb_write_iter(struct kiocb *iocb, struct iov_iter *from)
 	ssize_t ret;
 	int err;
 
+	if ((iocb->ki_flags & (IOCB_NOWAIT | IOCB_DIRECT)) == IOCB_NOWAIT)
+		return -EOPNOTSUPP;
 	if (fb_has_pages(fi) || iocb_is_dsync(iocb)) {
 		ret = fb_wait_to_begin(fi, iocb, from);
 		if (ret)

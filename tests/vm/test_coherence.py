@@ -20,7 +20,7 @@ LIMIT = 96 * PAGE
 
 
 # What a lower file system refuses; all else must work.
-LACKS = {"ext4": {"do_clone_range"}, "xfs": set(), "btrfs": {"do_collapse", "do_insert"}}
+LACKS = {"ext4": {"do_clone_range"}, "xfs": set(), "btrfs": {"do_collapse", "do_insert"}, "f2fs": {"do_clone_range"}}
 
 
 class Unsupported(Exception):
@@ -341,14 +341,14 @@ def a_seed():
 
 
 @pytest.mark.parametrize("stack", [pytest.param({"fs": "ext4"}, marks=pytest.mark.persistence, id="ext4"),
-                                   pytest.param({"fs": "xfs"}, id="xfs"), pytest.param({"fs": "btrfs"}, id="btrfs")],
+                                   *(pytest.param({"fs": fs}, id=fs) for fs in ("xfs", "btrfs", "f2fs"))],
                          indirect=True)
 def test_random_changes(stack):
     """On a cache with space for all pages."""
     play(stack, a_seed(), OPERATIONS)
 
 
-@pytest.mark.parametrize("fs", ["ext4", pytest.param("xfs", marks=pytest.mark.persistence), "btrfs"])
+@pytest.mark.parametrize("fs", ["ext4", pytest.param("xfs", marks=pytest.mark.persistence), "btrfs", "f2fs"])
 def test_random_changes_full_cache(fs):
     """On a cache of 4 MiB, all of which other files need, too."""
     from conftest import clean_up  # pylint: disable=import-outside-toplevel

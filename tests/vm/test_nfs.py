@@ -2,11 +2,13 @@
 """A mount that is exported with NFS, by the kernel's own server to its own client."""
 
 import errno
+import fcntl
 import os
 import time
 
 import pytest
 from conftest import clean_up
+from libc import error_of
 from stack import LOWER, MOUNT, PAGE, Stack, run
 
 CLIENT = "/mnt/nfs"
@@ -99,3 +101,56 @@ def test_stale_handle(exported):
     os.close(stays)
     os.close(path)
     assert (LOWER / "stays").exists() and exported.value("pages_unplaced") == 0
+
+
+def test_file_deleted_on_the_server(exported):
+    """A client that has it open reads and writes it as before; it has pages in PMem, and leaves none."""
+    (MOUNT / "unlinked").write_bytes(b"u" * 4 * PAGE)
+    fd = os.open(f"{CLIENT}/unlinked", os.O_RDWR)
+    for turn in range(3):
+        os.pwrite(fd, b"first %d" % turn, PAGE)
+        os.fsync(fd)
+    os.unlink(MOUNT / "unlinked")
+    os.pwrite(fd, b"second", 2 * PAGE)
+    os.fsync(fd)
+    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+    assert os.pread(fd, 4 * PAGE, 0) == (b"u" * PAGE + b"first 2" + b"u" * (PAGE - 7) + b"second" + b"u" * (2 * PAGE - 6))
+    os.close(fd)
+    exported.drain()
+    assert exported.value("pages_unplaced") == 0
+
+
+def test_locks_and_synchronous_writes(exported):
+    """A lock of the client's is seen on the server; what an O_SYNC write of it acknowledged is in PMem or below."""
+    (MOUNT / "locked").write_bytes(b"l" * 4 * PAGE)
+    fd = os.open(f"{CLIENT}/locked", os.O_RDWR | os.O_SYNC)
+    fcntl.lockf(fd, fcntl.LOCK_EX, PAGE, PAGE)
+    with open(MOUNT / "locked", "r+b") as local:
+        assert error_of(fcntl.lockf, local, fcntl.LOCK_EX | fcntl.LOCK_NB, 10, PAGE + 10) in (errno.EAGAIN, errno.EACCES)
+        fcntl.lockf(local, fcntl.LOCK_EX | fcntl.LOCK_NB, PAGE, 0)
+    absorbed = exported.value("syncs_absorbed")
+    for turn in range(4):
+        os.pwrite(fd, b"synchronous %d" % turn, PAGE)
+    assert exported.value("syncs_absorbed") > absorbed
+    assert (MOUNT / "locked").read_bytes()[PAGE:PAGE + 13] == b"synchronous 3"
+    os.close(fd)
+
+
+def test_handles_after_a_remount(exported):
+    """The server stops, forebay is unmounted and mounted again: the client's handles lead to the same files, deleted ones are stale."""
+    for name in ("kept", "gone"):
+        (MOUNT / name).write_bytes(name.encode() * PAGE)
+    kept, gone = (os.open(f"{CLIENT}/{name}", os.O_PATH) for name in ("kept", "gone"))
+    run("rpc.nfsd 0; exportfs -ua; exportfs -f; killall rpc.mountd nfsdcld", check=False)
+    (MOUNT / "gone").unlink()
+    exported.remount()
+    run(f"exportfs -o rw,no_root_squash,no_subtree_check,fsid=0,sync localhost:{MOUNT}; nfsdcld")
+    run("rpc.mountd -N 3 && rpc.nfsd -N 3 -G 10 -L 10 2; echo Y > /proc/fs/nfsd/v4_end_grace", check=False)
+    assert error_of(os.stat, f"/proc/self/fd/{gone}") in (errno.ESTALE, errno.ENOENT)
+    fd = os.open(f"/proc/self/fd/{kept}", os.O_RDWR)
+    os.pwrite(fd, b"after", PAGE)
+    os.fsync(fd)
+    assert os.pread(fd, 10, PAGE - 4) == b"kept" + b"after" + b"e"
+    assert (MOUNT / "kept").read_bytes()[PAGE:PAGE + 5] == b"after"
+    for each in (kept, gone, fd):
+        os.close(each)
