@@ -36,10 +36,10 @@
  * (fb_move_in()). entry.c has how pages enter and leave the index.
  *
  * Before a byte of a page changes, the lower file system has set space aside for the page (page->has_space).
- * The space is charged to the task that changes the page. A dirty folio has space; a clean one may be a
- * hole. So the first write or store to a page that was copied from a clean folio sees to space (vfs/write.c,
- * vfs/mkwrite.c). Until then the lower file has the same bytes, and writeback writes none, unless storage has
- * refused some of the file (writeback/writeback.c).
+ * The space is charged to the task that changes the page. A dirty folio has space, if no block is smaller
+ * than a page; a clean one may be a hole. So the first write or store to any other page sees to space
+ * (vfs/write.c, vfs/mkwrite.c). Until then the lower file has the same bytes, in memory or on storage, and
+ * writeback writes none, unless storage has refused some of the file (writeback/writeback.c).
  *
  * The record on PMem knows the three states; the flags are DRAM's. Every change of the status word is made
  * by fb_page_set(): status word, list, counts and marks together, under the index's lock. The exceptions:

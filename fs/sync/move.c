@@ -11,7 +11,8 @@
  *      only then is it unlocked.
  * The lower folio stays as it is. If it is dirty, the lower file system will write it at some time. That is
  * harmless: no call reads the folio while the DAX page is there. A dirty folio also shows that the lower
- * file system has reserved space for it.
+ * file system has reserved space for it, if no block is smaller than a page. Otherwise a part of the page may
+ * be a hole, and there is space for the page as a whole when a write or store has seen to it (reserve.c).
  *
  * A page that a task may store to by a reference doesn't move (stored.c): then the
  * sync goes below. Not all such tasks pin: direct reads of NFS take plain references. But a fault has a
@@ -126,7 +127,8 @@ int fb_move_in(struct fb_inode *fi, pgoff_t index, bool alone, struct folio *loc
 	}
 	in->folio = folio == locked ? NULL : folio;
 	in->clean = fb_lower_is_durable(fi, folio, index);
-	in->has_space = folio_test_dirty(folio) || folio_test_writeback(folio);
+	in->has_space = i_blocksize(fi->lower) >= PAGE_SIZE &&
+			(folio_test_dirty(folio) || folio_test_writeback(folio));
 	from = kmap_local_folio(folio, offset_in_folio(folio, (loff_t)index << PAGE_SHIFT));
 	ps_page_write(&fsb->ps, fb_page_number(fsb, in->page), 0, from, PAGE_SIZE);
 	kunmap_local(from);

@@ -2,10 +2,11 @@
 /*
  * Space below, before a page in PMem changes.
  *
- * A page that was copied from a clean folio may come from a hole (fb_page->has_space). A write to such a
- * page looks whether the lower file has data there, and if not, allocates space. If the lower file system
- * can't allocate, the unchanged page leaves PMem, and the write goes to the lower file. For a store
- * through a mapping, the lower file system makes its folio writable, which allocates (vfs/mkwrite.c).
+ * A page that was copied from a clean folio may come from a hole (fb_page->has_space). Where blocks are
+ * smaller than pages, a part of any page may. A write to such a page looks whether the lower file has data
+ * there, and if not, allocates space. If the lower file system can't allocate, the unchanged page leaves
+ * PMem, and the write goes to the lower file. For a store through a mapping, the lower file system makes its
+ * folio writable, which allocates (vfs/mkwrite.c).
  *
  * Pages that are appended in PMem (overwrite.c): the lower file grows only when they are written back, and
  * there must be space then. So space is allocated beyond the lower file's end, in steps, by fallocate(2),

@@ -41,9 +41,9 @@
 #endif
 
 /*
- * True if the page must be written. A page without space was copied from a clean folio, and not changed
- * since. The lower file has the same bytes, unless storage has refused a write of that file: then the folio
- * may be clean although it was never written.
+ * True if the page must be written. A page without space was not changed since it was copied. The lower
+ * folio has the same bytes, and the lower fsync writes them if storage lacks them, unless storage has refused
+ * a write of that file: then the folio may be clean although it was never written.
  */
 static bool fb_is_changed(const struct fb_inode *fi, const struct fb_page *page)
 {

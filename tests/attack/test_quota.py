@@ -6,7 +6,7 @@ import os
 import signal
 
 import pytest
-from libc import MAP_SHARED_VALIDATE, MAP_SYNC, Mapping
+from libc import MAP_SHARED_VALIDATE, MAP_SYNC, Mapping, error_of, pages
 from other_user import become
 from stack import LOWER, MOUNT, PAGE, run
 
@@ -14,6 +14,7 @@ USER = 1234
 MIB = 1 << 20
 LIMIT = 8 * MIB
 HOLES = 32 * MIB
+PARTLY = 2500           # pages
 SLACK = 64 * 1024       # what the lower file system needs to find the file's blocks
 
 pytestmark = pytest.mark.slow       # for lockdep: docs/decisions/locks.md
@@ -140,3 +141,52 @@ def test_reserved_blocks(full, change, end):
     assert after.f_bfree * after.f_frsize >= reserved - SLACK
     assert ended == end
     assert used <= before.f_bavail * before.f_frsize + SLACK
+
+
+@pytest.fixture(name="small_blocks")
+def small_blocks_fixture(stack):
+    """8 MiB for the user, on a file system with four blocks for a page."""
+    stack.umount()
+    run(f"umount {LOWER}; mkfs.ext4 -Fq -b 1024 -O quota -E quotatype=usrquota,nodiscard {stack.device} 256M")
+    run(f"mount -o usrquota {stack.device} {LOWER} && setquota -u {USER} 0 {LIMIT // 1024} 0 0 {LOWER}")
+    run(f"forebay format --force {stack.cache}")
+    stack.mount()
+    os.chmod(MOUNT, 0o777)
+    return stack
+
+
+def fill_partly(change):
+    """Brings pages to PMem of which one block is written, then writes or stores to the others; returns when there is no space."""
+    def run_it(tell):
+        fd = os.open(MOUNT / "holes", os.O_RDWR | os.O_CREAT)
+        os.ftruncate(fd, PARTLY * PAGE)
+        os.fsync(fd)
+        os.pread(fd, PARTLY * PAGE, 0)      # a folio of which a part was never read doesn't move
+        for page in range(PARTLY):
+            os.pwrite(fd, b"part", page * PAGE)
+            if page % 16 == 15:
+                os.fsync(fd)
+        assert pages(fd) > PARTLY * 3 // 4, f"{pages(fd)} pages are in PMem"
+        mapping = Mapping(fd, PARTLY * PAGE)
+        for page in range(PARTLY):
+            if change == "store":
+                mapping.write(page * PAGE + 3 * 1024, b"whole")
+            elif error_of(os.pwrite, fd, b"whole" * (PAGE // 5), page * PAGE) == errno.EDQUOT:
+                return 42
+            tell()
+        return 0
+    return run_it
+
+
+@pytest.mark.parametrize("change,end", [("store", -signal.SIGBUS), ("write", 42)], ids=["store", "write"])
+def test_holes_inside_of_pages(small_blocks, change, end):
+    """Where a block is smaller than a page, a page that was written in part has no space for the rest of it."""
+    ended, changed = as_user(fill_partly(change))
+    print(f"ended with {ended} after {changed} pages; {small_blocks.value('pages_out_of_sync')} are out-of-sync")
+    small_blocks.drain()
+    assert ended == end
+    assert LIMIT // 2 < changed * PAGE <= LIMIT
+    os.sync()
+    assert os.stat(LOWER / "holes").st_blocks * 512 <= LIMIT + SLACK
+    below = (LOWER / "holes").read_bytes()
+    assert [page for page in range(PARTLY) if b"whole" in below[page * PAGE:(page + 1) * PAGE]] == list(range(changed))
