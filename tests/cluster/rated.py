@@ -4,9 +4,9 @@ one, with empty devices, and measure() tells how fast it is.
 """
 
 import json
+import re
 import statistics
-import threading
-import time
+import subprocess
 from dataclasses import replace
 
 from bench import packages
@@ -14,24 +14,25 @@ from vm.cluster import Cluster
 from vm.settings import MIB, Settings
 
 from . import drbd, postgres
-from .etcd import encoded
 from .exported import WAYS
 from .faults import EtcdCluster
+from .golang import built
 from .patience import wait_until
 
 CLIENTS = 4
-RAMP = 3                # seconds before what counts
-VALUE = "v" * 256
+PUTS = 100              # of etcd for each second that is asked for; some systems take longer, some less
+ALL = "AA=="            # every key
 NVME = WAYS["nvme"].script
 
 
 class Puts:
-    """etcd on three nodes: clients on the host, each with one put under way, ask the leader."""
+    """etcd on three nodes: its own benchmark on the host, each client with one put under way, asks the leader."""
 
     SYSTEMS, UNIT = ("ext4", "forebay", "writelog"), "puts"
 
     def __init__(self, folder):
         packages.make(["etcd"])
+        self._benchmark = built("benchmark", "go.etcd.io/etcd/v3/tools/benchmark")
         self._etcd = EtcdCluster(self.SYSTEMS[0], folder, 0)
 
     def __enter__(self):
@@ -47,17 +48,18 @@ class Puts:
 
     def measure(self, seconds):
         leader = self._etcd.leader()
-        begin = time.monotonic() + RAMP
-        spent = [[] for _ in range(CLIENTS)]
-        threads = [threading.Thread(target=_put, args=(self._etcd.connect(leader), number, begin, begin + seconds, own))
-                   for number, own in enumerate(spent)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        if not all(spent):
-            raise ValueError("a client had no put answered")
-        return rate([one for own in spent for one in own], seconds)
+        self._put(leader, PUTS)         # the first ones are slower
+        said = self._put(leader, PUTS * seconds)
+        if (count := int(self._etcd.connect(leader).call("kv/range", key=ALL, range_end=ALL, count_only=True)["count"])) < PUTS * seconds:
+            raise ValueError(f"{count} keys after {PUTS * seconds} puts")
+        return {"rate": round(_figure(r"Requests/sec:\s+([\d.]+)", said), 1), "p50_ms": round(_figure(r"50% in ([\d.]+) secs", said) * 1000, 1),
+                "p99_ms": round(_figure(r"99% in ([\d.]+) secs", said) * 1000, 1)}
+
+    def _put(self, leader, total):
+        """What the benchmark says of so many puts, each to a key of its own."""
+        command = [self._benchmark, f"--endpoints=127.0.0.1:{self._etcd.ports[leader - 1]}", f"--conns={CLIENTS}", f"--clients={CLIENTS}",
+                   "put", f"--total={total}", f"--key-space-size={total}", "--sequential-keys", "--val-size=256"]
+        return subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
 
 
 class Transactions:
@@ -143,10 +145,8 @@ def rate(times, seconds):
     return {"rate": round(len(times) / seconds, 1), "p50_ms": round(percent[49], 1), "p99_ms": round(percent[98], 1)}
 
 
-def _put(connection, number, begin, end, spent):
-    count = 0
-    while (before := time.monotonic()) < end:
-        connection.call("kv/put", key=encoded(f"{number}/{count:08}"), value=encoded(VALUE))
-        count += 1
-        if before >= begin:
-            spent.append((time.monotonic() - before) * 1000)
+def _figure(pattern, said):
+    match = re.search(pattern, said)
+    if not match:
+        raise ValueError(f"no figure in what the benchmark said:\n{said}")
+    return float(match[1])
