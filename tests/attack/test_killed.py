@@ -217,10 +217,14 @@ def test_killed_in_a_call(small, play):
 
 
 def kill_command(command):
-    """Runs a command and kills it, perhaps after its end."""
-    with subprocess.Popen(command.split(), stderr=subprocess.DEVNULL) as process:
+    """Runs a command and kills it and its helper, perhaps after their end. Returns when both are gone."""
+    with subprocess.Popen(command.split(), stderr=subprocess.DEVNULL, start_new_session=True) as process:
         time.sleep(random.uniform(0, 0.15))
-        process.kill()
+        os.killpg(process.pid, signal.SIGKILL)
+    with contextlib.suppress(ProcessLookupError):
+        while True:
+            os.killpg(process.pid, 0)
+            time.sleep(0.01)
 
 
 def test_mount_and_umount_killed(small):
