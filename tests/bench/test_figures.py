@@ -107,9 +107,9 @@ def test_sustained_writes():
 
 
 def test_several_machines():
-    """docs/scale-out.md's table is that of docs/results/cluster.json."""
+    """docs/scale-out.md's table is that of docs/results/cluster/rates.json."""
     lines = []
-    for name, found in results("cluster").items():
+    for name, found in results("cluster/rates").items():
         middle = {system: [statistics.median(one[key] for one in rounds) for key in ("rate", "p50_ms", "p99_ms")]
                   for system, rounds in found["systems"].items()}
         base = next(iter(middle.values()))[0]
