@@ -5,9 +5,9 @@ What was acknowledged stays in PMem and can be written to, the error is told, no
 import errno
 import os
 import time
-from pathlib import Path
 
 import pytest
+from bench.cost import busy_seconds
 from clock import BY_THE_CLOCK
 from conftest import clean_up
 from libc import error_of
@@ -66,12 +66,6 @@ def fill():
     return names
 
 
-def busy():
-    """Seconds that processors have worked."""
-    ticks = [int(word) for word in Path("/proc/stat").read_text(encoding="ascii").splitlines()[0].split()[1:]]
-    return (sum(ticks) - ticks[3] - ticks[4]) / os.sysconf("SC_CLK_TCK")
-
-
 CASES = {"btrfs-clone": ("btrfs", True, False), "f2fs": ("f2fs", False, False), "ext4": ("ext4", False, False),
          "xfs-clone-quota": ("xfs", True, True)}
 
@@ -96,9 +90,9 @@ def test_no_space_to_write_back(full):
     left = stack.value("pages_out_of_sync")
     print(f"{left} pages left; fsync: {error_of(os.fsync, fd)}; {told}")
     assert ("No space" in told or "quota" in told) if left else not stack.value("last_error")
-    before = busy()
+    before = busy_seconds()
     time.sleep(1)
-    assert busy() - before < 0.6
+    assert busy_seconds() - before < 0.6
     write_synced(fd, b"m")      # in place, in PMem
     assert path.read_bytes().count(b"m") == NUMBER * PAGE
     for name in fillers:

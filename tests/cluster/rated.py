@@ -62,15 +62,12 @@ class Puts:
         return subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
 
 
-class Transactions:
-    """PostgreSQL on ext4 on DRBD, which two nodes have: pgbench on the primary."""
+class _Nodes:
+    """A cluster that is booted once, and its systems in turn: a class says how _begin() one and _end() it."""
 
-    SYSTEMS, UNIT = ("ext4", "writelog"), "transactions"
-
-    def __init__(self, folder):
-        self._postgres = postgres.Engine(synchronous=False)
-        self._cluster = Cluster(2, Settings(mem=640 * MIB, smp=1, pmem=256 * MIB, nvme=512 * MIB), folder)
-        self._used = False
+    def __init__(self, *cluster):
+        """`cluster`: as for Cluster()."""
+        self._cluster, self._used = Cluster(*cluster), False
 
     def __enter__(self):
         self._cluster.__enter__()
@@ -81,17 +78,32 @@ class Transactions:
         self._cluster.__exit__(*exception)
 
     def change(self, system):
-        nodes = self._cluster.nodes
         if self._used:
-            nodes[0].run(f"{postgres.SCRIPT} end")
-            for node in nodes:
-                node.run(f"{drbd.SCRIPT} end")
-        for node in nodes:
-            node.run(f"{drbd.SCRIPT} up new resource-and-stonith {system}")
+            self._end(*self._cluster.nodes)
         self._used = True
-        wait_until(lambda: drbd.state(nodes[0]) == "Connected Inconsistent/Inconsistent", "DRBD to connect", nodes)
-        nodes[0].run(f"{drbd.SCRIPT} first")
-        nodes[0].run(f"{postgres.SCRIPT} primary")
+        self._begin(*self._cluster.nodes, system)
+
+
+class Transactions(_Nodes):
+    """PostgreSQL on ext4 on DRBD, which two nodes have: pgbench on the primary."""
+
+    SYSTEMS, UNIT = ("ext4", "writelog"), "transactions"
+
+    def __init__(self, folder):
+        super().__init__(2, Settings(mem=640 * MIB, smp=1, pmem=256 * MIB, nvme=512 * MIB), folder)
+        postgres.Engine(synchronous=False)      # makes the database that nodes begin with
+
+    def _end(self, primary, standby):
+        primary.run(f"{postgres.SCRIPT} end")
+        for node in (primary, standby):
+            node.run(f"{drbd.SCRIPT} end")
+
+    def _begin(self, primary, standby, system):
+        for node in (primary, standby):
+            node.run(f"{drbd.SCRIPT} up new resource-and-stonith {system}")
+        wait_until(lambda: drbd.state(primary) == "Connected Inconsistent/Inconsistent", "DRBD to connect", [primary, standby])
+        primary.run(f"{drbd.SCRIPT} first")
+        primary.run(f"{postgres.SCRIPT} primary")
 
     def measure(self, seconds):
         primary = self._cluster.node(1)
@@ -102,32 +114,22 @@ class Transactions:
         return rate([int(line.split()[2]) / 1000 for line in lines], seconds)
 
 
-class Syncs:
+class Syncs(_Nodes):
     """ext4 on a device of another node, by NVMe over TCP: writes of 4 KiB, each followed by an fdatasync."""
 
     SYSTEMS, UNIT = ("ssd", "writelog"), "fdatasyncs"
 
     def __init__(self, folder):
         target = Settings(mem=512 * MIB, smp=1, pmem=256 * MIB, nvme=512 * MIB, nvme_count=2)
-        self._cluster = Cluster(2, target, folder, {2: replace(target, pmem=0, nvme=0)})
-        self._used = False
+        super().__init__(2, target, folder, {2: replace(target, pmem=0, nvme=0)})
 
-    def __enter__(self):
-        self._cluster.__enter__()
-        self._cluster.boot()
-        return self
+    def _end(self, target, host):
+        host.run(f"{NVME} end-host")
+        target.run(f"{NVME} end-target")
 
-    def __exit__(self, *exception):
-        self._cluster.__exit__(*exception)
-
-    def change(self, system):
-        target, host = self._cluster.nodes
-        if self._used:
-            host.run(f"{NVME} end-host")
-            target.run(f"{NVME} end-target")
+    def _begin(self, target, host, system):
         target.run(f"{NVME} target new {system}")
         host.run(f"{NVME} host new {target.name} {system}")
-        self._used = True
 
     def measure(self, seconds):
         found = json.loads(self._cluster.node(2).run(f"{NVME} fdatasync {seconds}"))["jobs"][0]

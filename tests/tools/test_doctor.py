@@ -104,7 +104,7 @@ def without_cache(m):
 
 
 def foreign(m, image, mount=None):
-    """Somebody else uses the memory of the cache."""
+    """The memory of the cache holds something else."""
     without_cache(m)
     m.image("pmem0", image)
     if mount:
