@@ -92,14 +92,3 @@ const char *in_shell(const char *name)
 	*end = '\0';
 	return text;
 }
-
-/**
- * print_command - print a line that has a command with a name in it
- * @before: what stands before the name
- * @name: as for in_shell()
- * @behind: what stands behind it
- */
-void print_command(const char *before, const char *name, const char *behind)
-{
-	printf("%s%s%s\n", before, in_shell(name), behind);
-}

@@ -6,6 +6,5 @@
 #define FOREBAY_TOOLS_SHELL_H
 
 const char *in_shell(const char *name);
-void print_command(const char *before, const char *name, const char *behind);
 
 #endif

@@ -266,8 +266,8 @@ static void print_verdict(const struct store_check *check, u64 found, u64 lost,
 	if (found || !lost)
 		findings_conclude(findings, found);
 	if (!check->damage && (findings->of_kind[KIND_FILE] || findings->of_kind[KIND_PAGE_RECORD]))
-		print_command("  Copy the device first (dd); `forebay check --repair ", findings->path,
-			      "` gives up these records alone.");
+		printf("  Copy the device first (dd); `forebay check --repair %s` gives up these records alone.\n",
+		       in_shell(findings->path));
 	if (lost)
 		print_of(findings->path,
 			 "%s%llu page%s of files lost%s; a mount keeps the rest, and dmesg then names the files\n",

@@ -340,12 +340,12 @@ static void say_unmounted(json_object *cache)
 
 	if (json_number(cache, "names_damaged")) {
 		mark(RED);
-		print_command("The name log is damaged; `forebay check ", device, "` tells more.");
+		printf("The name log is damaged; `forebay check %s` tells more.\n", in_shell(device));
 	}
 	if (damaged) {
 		mark(RED);
 		printf("%" PRIu64 " record%s damaged; ", damaged, damaged == 1 ? " is" : "s are");
-		print_command("`forebay check ", device, "` tells more.");
+		printf("`forebay check %s` tells more.\n", in_shell(device));
 	}
 	if (json_flag(cache, "mounted") || (!pages && !files && !names))
 		return;
@@ -360,7 +360,7 @@ static void say_unmounted(json_object *cache)
 	/* A mount refuses damaged records. */
 	puts(refused ? "" : " To have it there, mount and unmount:");
 	if (!refused)
-		print_command("    mount -t forebay -o cache=", device, " LOWER MOUNTPOINT");
+		printf("    mount -t forebay -o cache=%s LOWER MOUNTPOINT\n", in_shell(device));
 }
 
 /**

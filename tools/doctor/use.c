@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What persistent memory is used for, if not for Forebay. That is no mistake: an administrator who looks for
- * memory for a cache is told why there is none.
+ * What persistent memory is used for, if not for Forebay. That is no mistake, so the findings are notes: they
+ * say why there is no memory for a cache.
  */
 #include <fcntl.h>
 #include <libmount.h>

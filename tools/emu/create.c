@@ -175,7 +175,7 @@ static void report(const struct request *req, const char *device)
 		else if (lower)
 			puts("To use it:");
 		else
-			print_command("To use it, mount ", req->backing, " at LOWER; then:");
+			printf("To use it, mount %s at LOWER; then:\n", in_shell(req->backing));
 		printf("    %s\n", mount);
 	}
 	free(lower);

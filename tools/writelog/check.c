@@ -146,8 +146,8 @@ static void print_verdict(const struct findings *findings, u64 found, const stru
 	if (findings->nr == findings->of_kind[WL_BAD_SUPER])
 		return;
 	puts("  Copy the device first (dd). The target refuses such a log. To have it replay all that is whole:");
-	print_command("      forebay writelog create --option on_damage=skip NAME ORIGIN ", findings->path,
-		      "\n  Check the file system afterwards.");
+	printf("      forebay writelog create --option on_damage=skip NAME ORIGIN %s\n"
+	       "  Check the file system afterwards.\n", in_shell(findings->path));
 }
 
 static void print_verdict_json(const struct log_check *check, u64 found, const struct log_counts *counts)

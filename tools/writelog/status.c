@@ -219,7 +219,7 @@ static void print_log(json_object *log)
 	       json_number(log, "discards"), PLURAL(json_number(log, "discards")));
 	if (json_number(log, "damaged")) {
 		printf("  %sDamaged%s: ", style(stdout, RED), plain(stdout));
-		print_command("`forebay writelog check ", json_text(log, "device"), "` tells more.");
+		printf("`forebay writelog check %s` tells more.\n", in_shell(json_text(log, "device")));
 	} else if (json_number(log, "entries")) {
 		puts("  The origin lacks them: use the two together again before anything else writes to it.");
 	}
